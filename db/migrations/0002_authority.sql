@@ -1,0 +1,137 @@
+-- migrate:up
+
+-- Who belongs where and which sources are granted, as the control plane knows it now (DESIGN §5).
+-- The token says who calls; these tables say what that person and bot may see (I3).
+
+create table openbot.companies (
+  company_id openbot.external_id primary key
+);
+
+create table openbot.company_members (
+  company_id openbot.external_id not null references openbot.companies on delete cascade,
+  user_id openbot.external_id not null,
+  primary key (company_id, user_id)
+);
+
+create table openbot.bots (
+  company_id openbot.external_id not null references openbot.companies on delete cascade,
+  bot_id openbot.external_id not null,
+  general_preferences boolean not null default true,
+  primary key (company_id, bot_id)
+);
+
+create table openbot.teams (
+  company_id openbot.external_id not null references openbot.companies on delete cascade,
+  team_id openbot.external_id not null,
+  primary key (company_id, team_id)
+);
+
+create table openbot.team_members (
+  company_id openbot.external_id not null,
+  team_id openbot.external_id not null,
+  user_id openbot.external_id not null,
+  primary key (company_id, team_id, user_id),
+  foreign key (company_id, team_id) references openbot.teams on delete cascade,
+  foreign key (company_id, user_id) references openbot.company_members on delete cascade
+);
+create index team_members_by_user on openbot.team_members (company_id, user_id);
+
+create table openbot.sources (
+  company_id openbot.external_id not null,
+  source_id openbot.external_id not null,
+  team_id openbot.external_id not null,
+  enabled boolean not null default true,
+  primary key (company_id, source_id),
+  foreign key (company_id, team_id) references openbot.teams on delete cascade
+);
+create index sources_by_team on openbot.sources (company_id, team_id);
+
+create table openbot.source_user_grants (
+  company_id openbot.external_id not null,
+  source_id openbot.external_id not null,
+  user_id openbot.external_id not null,
+  primary key (company_id, source_id, user_id),
+  foreign key (company_id, source_id) references openbot.sources on delete cascade,
+  foreign key (company_id, user_id) references openbot.company_members on delete cascade
+);
+create index source_user_grants_by_user on openbot.source_user_grants (company_id, user_id);
+
+create table openbot.source_bot_grants (
+  company_id openbot.external_id not null,
+  source_id openbot.external_id not null,
+  bot_id openbot.external_id not null,
+  primary key (company_id, source_id, bot_id),
+  foreign key (company_id, source_id) references openbot.sources on delete cascade,
+  foreign key (company_id, bot_id) references openbot.bots on delete cascade
+);
+create index source_bot_grants_by_bot on openbot.source_bot_grants (company_id, bot_id);
+
+do $$
+declare
+  table_name text;
+begin
+  foreach table_name in array array[
+    'companies', 'company_members', 'bots', 'teams', 'team_members', 'sources',
+    'source_user_grants', 'source_bot_grants'
+  ] loop
+    execute format('alter table openbot.%I enable row level security', table_name);
+    execute format('alter table openbot.%I force row level security', table_name);
+    execute format(
+      'create policy of_company on openbot.%I for select to memory_api
+         using (company_id = openbot.tenant_company())', table_name);
+    execute format(
+      'create policy written_for_company on openbot.%I to authority_writer
+         using (company_id = openbot.tenant_company())
+         with check (company_id = openbot.tenant_company())', table_name);
+    execute format('grant select on openbot.%I to memory_api', table_name);
+    execute format('grant select, insert, update, delete on openbot.%I to authority_writer', table_name);
+  end loop;
+end
+$$;
+
+-- Whether this bot may see general preferences of the transaction's person now.
+create function openbot.general_usable(asking_bot text) returns boolean
+  language sql stable parallel safe
+begin atomic
+  select exists (
+    select
+    from openbot.bots
+    join openbot.company_members using (company_id)
+    where bots.company_id = openbot.tenant_company()
+      and bots.bot_id = asking_bot
+      and bots.general_preferences
+      and company_members.user_id = openbot.tenant_user()
+  );
+end;
+
+-- The sources that the transaction's person and this bot may both use now, with the team each
+-- belongs to now: enabled, person a current member of company and team, both granted, and
+-- inside what the session was opened for.
+create function openbot.usable_sources(asking_bot text, session_sources text[])
+  returns table (source_id text, team_id text)
+  language sql stable parallel safe
+begin atomic
+  select sources.source_id, sources.team_id
+  from openbot.sources
+  join openbot.team_members
+    on team_members.company_id = sources.company_id
+    and team_members.team_id = sources.team_id
+    and team_members.user_id = openbot.tenant_user()
+  join openbot.source_user_grants
+    on source_user_grants.company_id = sources.company_id
+    and source_user_grants.source_id = sources.source_id
+    and source_user_grants.user_id = openbot.tenant_user()
+  join openbot.source_bot_grants
+    on source_bot_grants.company_id = sources.company_id
+    and source_bot_grants.source_id = sources.source_id
+    and source_bot_grants.bot_id = asking_bot
+  where sources.company_id = openbot.tenant_company()
+    and sources.source_id = any (session_sources)
+    and sources.enabled;
+end;
+
+-- migrate:down
+drop function openbot.usable_sources;
+drop function openbot.general_usable;
+drop table openbot.source_bot_grants, openbot.source_user_grants, openbot.sources, openbot.team_members,
+  openbot.teams, openbot.bots, openbot.company_members, openbot.companies;

@@ -1,0 +1,99 @@
+"""Spans that carry only attributes known to hold no content (I13).
+
+Instrumentation libraries attach what they find useful: URLs, statements, exception messages.
+What leaves the process is therefore decided here, by an allow-list, not by each of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from opentelemetry import trace
+from opentelemetry.exporter.otlp.proto.grpc.trace_exporter import OTLPSpanExporter
+from opentelemetry.sdk.resources import Resource
+from opentelemetry.sdk.trace import Event, ReadableSpan, TracerProvider
+from opentelemetry.sdk.trace.export import (
+    BatchSpanProcessor,
+    ConsoleSpanExporter,
+    SimpleSpanProcessor,
+    SpanExporter,
+    SpanExportResult,
+)
+from opentelemetry.trace import Status
+
+#: Attributes that may leave the process: protocol facts, codes, counts and our own identifiers.
+ALLOWED_ATTRIBUTES = frozenset(
+    {
+        "db.system",
+        "db.system.name",
+        "error.type",
+        "exception.type",
+        "http.method",
+        "http.request.method",
+        "http.response.status_code",
+        "http.status_code",
+        "rpc.grpc.status_code",
+        "rpc.method",
+        "rpc.service",
+        "rpc.system",
+    }
+)
+_OWN_PREFIX = "openbot."
+
+
+class ContentFreeExporter(SpanExporter):
+    """Hands spans on without events' words, status descriptions and unlisted attributes."""
+
+    def __init__(self, inner: SpanExporter) -> None:
+        self._inner = inner
+
+    def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
+        return self._inner.export([_reduced(span) for span in spans])
+
+    def shutdown(self) -> None:
+        self._inner.shutdown()
+
+    def force_flush(self, timeout_millis: int = 30_000) -> bool:
+        return self._inner.force_flush(timeout_millis)
+
+
+def _reduced(span: ReadableSpan) -> ReadableSpan:
+    return ReadableSpan(
+        name=span.name,
+        context=span.get_span_context(),
+        parent=span.parent,
+        resource=span.resource,
+        attributes=_allowed(span.attributes),
+        events=[Event(event.name, _allowed(event.attributes), event.timestamp) for event in span.events],
+        links=(),
+        kind=span.kind,
+        status=Status(span.status.status_code),
+        start_time=span.start_time,
+        end_time=span.end_time,
+        instrumentation_scope=span.instrumentation_scope,
+    )
+
+
+def _allowed(attributes: object) -> dict[str, str | bool | int | float]:
+    pairs = attributes.items() if hasattr(attributes, "items") else ()
+    return {key: value for key, value in pairs if key in ALLOWED_ATTRIBUTES or key.startswith(_OWN_PREFIX)}
+
+
+def configure_spans(
+    service: str, *, otlp_endpoint: str | None = None, file: Path | None = None
+) -> TracerProvider:
+    """Starts tracing for the process and returns the provider, to be shut down at its end.
+
+    ``otlp_endpoint`` is the collector's gRPC endpoint (URL); ``file`` receives spans as JSON for
+    development. With neither, spans are made (so that context propagates) and dropped.
+    """
+    provider = TracerProvider(resource=Resource.create({"service.name": service}))
+    if otlp_endpoint:
+        exporter = OTLPSpanExporter(endpoint=otlp_endpoint)
+        provider.add_span_processor(BatchSpanProcessor(ContentFreeExporter(exporter)))
+    if file:
+        out = file.open("a", encoding="utf-8")
+        provider.add_span_processor(SimpleSpanProcessor(ContentFreeExporter(ConsoleSpanExporter(out=out))))
+    trace.set_tracer_provider(provider)
+    return provider

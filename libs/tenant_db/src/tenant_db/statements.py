@@ -1,0 +1,13 @@
+"""SQL kept in ``.sql`` files, loaded once by aiosql for asyncpg."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import aiosql
+
+
+def load_statements(file: Path) -> Any:
+    """The named statements of one ``.sql`` file, each a coroutine function of (connection, **parameters)."""
+    return aiosql.from_path(file, "asyncpg", mandatory_parameters=False)

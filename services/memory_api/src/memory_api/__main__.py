@@ -1,0 +1,5 @@
+"""``python -m memory_api``."""
+
+from memory_api.main import main
+
+raise SystemExit(main())

@@ -1,0 +1,1 @@
+"""What every RPC passes before its servicer. The list in ``main.py`` is written once, in order."""

@@ -1,0 +1,52 @@
+"""The one way our interceptors wrap an RPC."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Awaitable, Callable
+from typing import Any, cast
+
+import grpc
+from google.protobuf.message import Message
+
+UnaryBehavior = Callable[[Message, "grpc.aio.ServicerContext[Any, Any]"], Awaitable[Message]]
+
+#: Our own methods; health and reflection are not ours and carry no memory.
+OWN_PREFIX = "/openbot.memory.v1."
+
+
+class UnaryInterceptor(grpc.aio.ServerInterceptor, ABC):
+    """Wraps every unary RPC of ours in :meth:`around`; leaves other services alone."""
+
+    async def intercept_service(
+        self,
+        continuation: Callable[[grpc.HandlerCallDetails], Awaitable[grpc.RpcMethodHandler[Any, Any] | None]],
+        handler_call_details: grpc.HandlerCallDetails,
+    ) -> grpc.RpcMethodHandler[Any, Any] | None:
+        handler = await continuation(handler_call_details)
+        method: str = handler_call_details.method
+        if handler is None or not method.startswith(OWN_PREFIX):
+            return handler
+        if handler.unary_unary is None:
+            raise TypeError("a streaming RPC needs interceptors of its own")
+        # The stubs know the blocking server's handlers only; under grpc.aio they are coroutines.
+        inner = cast(UnaryBehavior, handler.unary_unary)
+
+        async def behave(request: Message, context: grpc.aio.ServicerContext[Any, Any]) -> Message:
+            return await self.around(method, request, context, inner)
+
+        return grpc.unary_unary_rpc_method_handler(
+            behave,
+            request_deserializer=handler.request_deserializer,
+            response_serializer=handler.response_serializer,
+        )
+
+    @abstractmethod
+    async def around(
+        self,
+        method: str,
+        request: Message,
+        context: grpc.aio.ServicerContext[Any, Any],
+        inner: UnaryBehavior,
+    ) -> Message:
+        """Calls ``inner(request, context)`` and returns its answer, or aborts."""

@@ -1,0 +1,1 @@
+"""One module an RPC: what it means, without transport. Never imports grpc or generated protobuf."""

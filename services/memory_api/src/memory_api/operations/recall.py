@@ -1,0 +1,52 @@
+"""Recall: the index ranks, PostgreSQL answers."""
+
+from __future__ import annotations
+
+from memory_api.fusion import reciprocal_rank_fusion
+from memory_api.index_arm import IndexArm
+from memory_api.records import Asker, Recalled, ServedBy
+from memory_api.store.memories import MemoryStore
+from memory_api.store.recall import RecallStore
+
+DEFAULT_LIMIT = 10
+
+# Read more ids than asked for: some turn out forgotten or no longer authorised.
+_OVERFETCH = 4
+
+
+async def recall(
+    store: RecallStore,
+    memories: MemoryStore,
+    index: IndexArm,
+    asker: Asker,
+    *,
+    query: str,
+    limit: int,
+    time_left_s: float,
+) -> Recalled:
+    """At most ``limit`` (0 means 10) active memories that ``asker`` may use now, best first.
+
+    The texts are read last, under the whole authorisation of that moment (I2, I3), so neither a
+    stale index nor a permission withdrawn while it was asked can surface anything. Banks that did
+    not answer are answered for by shared words (I10).
+    """
+    limit = limit or DEFAULT_LIMIT
+    banks = await store.usable_banks(asker)
+    answer = await index.ask(banks, query, time_left_s=time_left_s)
+    lexical = await store.lexical_matches(
+        asker, query, unanswered_banks=answer.unanswered.keys(), limit=limit * _OVERFETCH
+    )
+    ranked = reciprocal_rank_fusion([answer.memory_ids, lexical])[: limit * _OVERFETCH]
+    readable = await memories.read(asker, ranked)
+    found = [readable[each] for each in ranked if each in readable and readable[each].text is not None]
+    return Recalled(
+        memories=tuple(found[:limit]),
+        served_by=_served_by(len(banks), len(answer.unanswered)),
+        degraded_reason=min(answer.unanswered.values(), default=None),
+    )
+
+
+def _served_by(asked: int, unanswered: int) -> ServedBy:
+    if unanswered == 0:
+        return ServedBy.INDEX
+    return ServedBy.LEXICAL if unanswered == asked else ServedBy.MIXED

@@ -1,0 +1,65 @@
+"""Settings of memory_api, from environment variables ``MEMORY_API_*``."""
+
+from __future__ import annotations
+
+from ipaddress import ip_address
+from pathlib import Path
+from typing import Literal, Self
+
+from pydantic import Field, SecretStr, model_validator
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+
+class Settings(BaseSettings):
+    """Verified before the first request; a wrong one stops the start with its name."""
+
+    model_config = SettingsConfigDict(
+        env_prefix="MEMORY_API_", frozen=True, extra="forbid", hide_input_in_errors=True
+    )
+
+    database_url: SecretStr = Field(
+        description="PostgreSQL URL of a login that is a member of the role memory_api."
+    )
+    database_max_connections: int = Field(10, ge=1, le=200, description="Size of the connection pool.")
+    statement_timeout_s: float = Field(5, gt=0, le=60, description="Longest a statement may run, in seconds.")
+
+    host: str = Field("0.0.0.0", description="Address to listen on.")  # noqa: S104 - a pod's own address
+    port: int = Field(50051, ge=1, le=65535, description="Port to listen on.")
+    tls_certificate_file: Path | None = Field(None, description="PEM certificate chain of the server.")
+    tls_key_file: Path | None = Field(None, description="PEM private key of the server.")
+    tls_client_ca_file: Path | None = Field(
+        None, description="PEM authorities of client certificates. Set: clients must present one (mTLS)."
+    )
+    insecure_loopback: bool = Field(False, description="Serve plain text; only on a loopback address.")
+    reflection: bool = Field(False, description="Serve gRPC reflection (development).")
+    max_call_s: float = Field(10, gt=0, le=60, description="Longest a call may take, in seconds.")
+    drain_s: float = Field(20, ge=0, le=300, description="How long running calls may finish at the end.")
+    max_concurrent_calls: int = Field(
+        200, ge=1, description="Calls served at once; more get RESOURCE_EXHAUSTED."
+    )
+
+    identity_file: Path = Field(description="JSON document of issuers and services (docs/identity.md).")
+    audience: str = Field(min_length=1, description="The `aud` that tokens must contain.")
+    leeway_s: float = Field(30, ge=0, le=120, description="Clock difference allowed in tokens, in seconds.")
+
+    index_url: str = Field(description="Base URL of Hindsight.")
+    index_ca_file: Path | None = Field(None, description="PEM authorities for Hindsight's certificate.")
+    index_timeout_s: float = Field(1.5, gt=0, le=30, description="Longest the index may take, in seconds.")
+    bank_token_key_file: Path = Field(description="PEM Ed25519 private key that signs one-bank tokens.")
+    bank_token_issuer: str = Field("openbot-memory-api", description="Issuer name in one-bank tokens.")
+
+    otlp_endpoint: str | None = Field(None, description="OTLP gRPC endpoint for spans.")
+    spans_file: Path | None = Field(None, description="File that receives spans as JSON (development).")
+    log_level: Literal["debug", "info", "warning", "error"] = Field("info", description="Least level logged.")
+
+    @model_validator(mode="after")
+    def _transport_is_safe(self) -> Self:
+        if (self.tls_certificate_file is None) != (self.tls_key_file is None):
+            raise ValueError("tls_certificate_file and tls_key_file go together")
+        if self.tls_client_ca_file and not self.tls_certificate_file:
+            raise ValueError("tls_client_ca_file needs tls_certificate_file")
+        if self.insecure_loopback == (self.tls_certificate_file is not None):
+            raise ValueError("set either tls_certificate_file or insecure_loopback")
+        if self.insecure_loopback and not ip_address(self.host).is_loopback:
+            raise ValueError("insecure_loopback needs a loopback address as host")
+        return self

@@ -1,0 +1,1 @@
+"""Statements over the authoritative records. Every one runs in a transaction bound to its tenant."""

@@ -1,0 +1,41 @@
+"""What recall asks of PostgreSQL before and beside the index."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from pathlib import Path
+from uuid import UUID
+
+from tenant_db import TenantDatabase, load_statements
+
+from memory_api.records import Asker
+
+_SQL = load_statements(Path(__file__).with_name("recall.sql"))
+
+
+class RecallStore:
+    """Banks to ask, and matches by words."""
+
+    def __init__(self, database: TenantDatabase) -> None:
+        self._database = database
+
+    async def usable_banks(self, asker: Asker) -> Sequence[str]:
+        """The banks that this person, bot and session may use now and the index holds something of."""
+        async with self._database.of(asker.company, asker.user) as connection:
+            rows = await _SQL.usable_banks(connection, bot=asker.bot, sources=sorted(asker.sources))
+            return [row["bank_id"] for row in rows]
+
+    async def lexical_matches(
+        self, asker: Asker, query: str, *, unanswered_banks: Collection[str], limit: int
+    ) -> Sequence[UUID]:
+        """Ids by shared words, best first: what is not indexed yet, and all of ``unanswered_banks``."""
+        async with self._database.of(asker.company, asker.user) as connection:
+            rows = await _SQL.lexical_matches(
+                connection,
+                bot=asker.bot,
+                sources=sorted(asker.sources),
+                query=query,
+                unanswered_banks=sorted(unanswered_banks),
+                row_limit=limit,
+            )
+            return [row["memory_id"] for row in rows]

@@ -1,0 +1,1 @@
+"""Drains the outbox to Hindsight and proves what was forgotten gone."""

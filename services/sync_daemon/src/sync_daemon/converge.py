@@ -1,0 +1,81 @@
+"""Making the index agree with one record as it is now (I9)."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from hindsight_index import (
+    BANK_SETTINGS_VERSION,
+    BankMissing,
+    HindsightError,
+    HindsightIndex,
+    HindsightProtocolError,
+    HindsightRefused,
+    HindsightUnavailable,
+)
+
+from sync_daemon.outcomes import Deleted, Indexed, Outcome, Permanent, Transient
+from sync_daemon.store.outbox import Lease
+from sync_daemon.store.records import Record, RecordStore
+
+#: Noted before a bank is first touched, so that "never touched" is always true.
+APPLYING = "applying"
+
+# An answer that makes no sense may be a proxy's; after this many attempts it is the memory's.
+_MAX_PROTOCOL_ERRORS = 8
+
+
+class Converger:
+    """Drives Hindsight to the state of a record: the words retained, or the document gone.
+
+    Writing tokens expire with ``writes_until``, before the lease can pass to another daemon: what
+    a paused daemon sends too late is refused by the guard (I7).
+    """
+
+    def __init__(self, records: RecordStore, index: HindsightIndex) -> None:
+        self._records = records
+        self._index = index
+
+    async def converge(self, lease: Lease, writes_until: datetime) -> Outcome:
+        """Repeating or reordering changes nothing: what is done follows from the record alone."""
+        record = await self._records.read(lease)
+        if record is None:
+            return Permanent("RECORD_MISSING")
+        try:
+            if record.text is None:
+                return await self._delete(record, writes_until)
+            return await self._retain(lease, record, record.text, writes_until)
+        except HindsightUnavailable as error:
+            return Transient("INDEX_UNAVAILABLE", not_before_s=error.retry_after or 0.0)
+        except HindsightRefused:
+            return Transient("INDEX_REFUSED")
+        except BankMissing:
+            return Transient("INDEX_BANK_MISSING")
+        except HindsightProtocolError:
+            if lease.attempts >= _MAX_PROTOCOL_ERRORS:
+                return Permanent("INDEX_PROTOCOL_ERROR")
+            return Transient("INDEX_PROTOCOL_ERROR")
+        except HindsightError:
+            return Transient("INDEX_ERROR")
+
+    async def _retain(self, lease: Lease, record: Record, text: str, writes_until: datetime) -> Outcome:
+        bank, document_id = record.bank_id, str(record.memory_id)
+        if record.bank_settings_version != BANK_SETTINGS_VERSION or not await self._index.bank_exists(bank):
+            await self._records.note_bank_settings(lease, record, APPLYING)
+            await self._index.ensure_bank(bank, expires_at=writes_until)
+            await self._records.note_bank_settings(lease, record, BANK_SETTINGS_VERSION)
+        await self._index.retain(bank, document_id, text, expires_at=writes_until)
+        # A replace overtaken by another write, or cut off half done, reports success all the same.
+        document = await self._index.document(bank, document_id)
+        if document is None or document.text != text or document.unit_count < 1:
+            return Transient("INDEX_NOT_AS_WRITTEN")
+        return Indexed(record.version)
+
+    async def _delete(self, record: Record, writes_until: datetime) -> Outcome:
+        if record.bank_settings_version is None:
+            return Deleted()
+        bank, document_id = record.bank_id, str(record.memory_id)
+        await self._index.delete_document(bank, document_id, expires_at=writes_until)
+        if await self._index.document(bank, document_id) is not None:
+            return Transient("INDEX_STILL_HOLDS_DOCUMENT")
+        return Deleted()

@@ -1,0 +1,102 @@
+"""sync_daemon: the only place where its parts are put together."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import sys
+from contextlib import AsyncExitStack
+
+import structlog
+from hindsight_index import BankTokenSigner, HindsightIndex
+from opentelemetry.instrumentation.asyncpg import AsyncPGInstrumentor
+from opentelemetry.instrumentation.httpx import HTTPXClientInstrumentor
+from pydantic import ValidationError
+from telemetry import configure_logs, configure_spans
+from tenant_db import DatabaseError, TenantDatabase
+
+from sync_daemon.clearance import Clearance
+from sync_daemon.converge import Converger
+from sync_daemon.drain import Drain
+from sync_daemon.settings import Settings
+from sync_daemon.store.forgets import ForgetStore
+from sync_daemon.store.outbox import OutboxStore
+from sync_daemon.store.records import RecordStore
+from sync_daemon.wakeup import Wakeup
+
+_log = structlog.get_logger()
+
+
+def main() -> int:
+    """Runs the daemon until SIGTERM or SIGINT. Returns the exit status: 2 for wrong settings."""
+    try:
+        settings = Settings()
+    except ValidationError as error:
+        for wrong in error.errors(include_input=False, include_url=False):
+            name = "_".join(map(str, wrong["loc"])).upper()
+            print(f"SYNC_DAEMON_{name}: {wrong['msg']}", file=sys.stderr)  # noqa: T201 - no log yet
+        return 2
+    configure_logs("sync_daemon", settings.log_level)
+    try:
+        asyncio.run(run(settings))
+    except (DatabaseError, OSError, ValueError) as error:
+        why = str(error) if isinstance(error, DatabaseError | OSError) else None
+        _log.error("cannot start", why=why, exc_info=error)
+        return 2
+    return 0
+
+
+async def run(settings: Settings) -> None:
+    """Starts every duty and lets each finish what it holds after a signal."""
+    signer = BankTokenSigner(settings.bank_token_key_file.read_bytes(), issuer=settings.bank_token_issuer)
+    provider = configure_spans("sync_daemon", otlp_endpoint=settings.otlp_endpoint, file=settings.spans_file)
+    AsyncPGInstrumentor().instrument()
+    HTTPXClientInstrumentor().instrument()
+    dsn = settings.database_url.get_secret_value()
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop.set)
+    async with AsyncExitStack() as stack:
+        stack.callback(provider.shutdown)
+        database = await stack.enter_async_context(
+            TenantDatabase(
+                dsn,
+                role="sync_daemon",
+                max_connections=settings.workers + 2,
+                statement_timeout_s=settings.statement_timeout_s,
+                application_name="sync_daemon",
+            )
+        )
+        index = await stack.enter_async_context(
+            HindsightIndex(
+                settings.index_url,
+                signer,
+                ca_file=settings.index_ca_file,
+                timeout_s=settings.index_timeout_s,
+            )
+        )
+        wakeup = Wakeup(dsn)
+        drain = Drain(
+            database,
+            OutboxStore(database),
+            Converger(RecordStore(database), index),
+            wakeup,
+            workers=settings.workers,
+            lease_s=settings.lease_s,
+            write_margin_s=settings.write_margin_s,
+            poll_s=settings.poll_s,
+        )
+        clearance = Clearance(
+            ForgetStore(database), index, backups=settings.backups, poll_s=settings.clearance_poll_s
+        )
+        listening = asyncio.create_task(wakeup.listen())
+        _log.info("draining the outbox", workers=settings.workers)
+        try:
+            async with asyncio.TaskGroup() as duties:
+                duties.create_task(drain.run(stop))
+                duties.create_task(clearance.run(stop))
+        finally:
+            listening.cancel()
+            await asyncio.gather(listening, return_exceptions=True)
+        _log.info("stopped")

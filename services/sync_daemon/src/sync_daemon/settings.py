@@ -1,0 +1,69 @@
+"""Settings of sync_daemon, from environment variables ``SYNC_DAEMON_*``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Literal, Self
+
+from pydantic import Field, SecretStr, model_validator
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+# How far the guard lets clocks differ, in seconds (services/hindsight_guard).
+_GUARD_LEEWAY_S = 5.0
+
+
+class Settings(BaseSettings):
+    """Verified before the first row is leased; a wrong one stops the start with its name."""
+
+    model_config = SettingsConfigDict(
+        env_prefix="SYNC_DAEMON_", frozen=True, extra="forbid", hide_input_in_errors=True
+    )
+
+    database_url: SecretStr = Field(
+        description="PostgreSQL URL of a login that is a member of the role sync_daemon."
+    )
+    statement_timeout_s: float = Field(
+        10, gt=0, le=60, description="Longest a statement may run, in seconds."
+    )
+
+    index_url: str = Field(description="Base URL of Hindsight.")
+    index_ca_file: Path | None = Field(None, description="PEM authorities for Hindsight's certificate.")
+    index_timeout_s: float = Field(
+        30, gt=0, le=120, description="Longest one call to the index may take, in seconds."
+    )
+    bank_token_key_file: Path = Field(description="PEM Ed25519 private key that signs one-bank tokens.")
+    bank_token_issuer: str = Field("openbot-sync-daemon", description="Issuer name in one-bank tokens.")
+
+    workers: int = Field(4, ge=1, le=64, description="Memories converged at a time.")
+    lease_s: float = Field(
+        120, gt=0, le=3600, description="How long a leased row is this daemon's, in seconds."
+    )
+    poll_s: float = Field(5, gt=0, le=60, description="Longest wait without a notification, in seconds.")
+    clearance_poll_s: float = Field(
+        2, gt=0, le=600, description="Pause between two probes of one forget, in seconds."
+    )
+    backups: Literal["none", "registered", "undeclared"] = Field(
+        "undeclared",
+        description=(
+            "What is known of backups of both databases. `none`: nobody takes any. `registered`: each is in"
+            " openbot.backups. `undeclared`: forgets never become cleared."
+        ),
+    )
+
+    otlp_endpoint: str | None = Field(None, description="OTLP gRPC endpoint for spans.")
+    spans_file: Path | None = Field(None, description="File that receives spans as JSON (development).")
+    log_level: Literal["debug", "info", "warning", "error"] = Field("info", description="Least level logged.")
+
+    @property
+    def write_margin_s(self) -> float:
+        """How long before its lease ends a write may begin at the latest, in seconds.
+
+        A call accepted at the last moment ends with its timeout, still inside the lease.
+        """
+        return self.index_timeout_s + _GUARD_LEEWAY_S
+
+    @model_validator(mode="after")
+    def _lease_outlives_a_write(self) -> Self:
+        if self.lease_s < 2 * self.write_margin_s:
+            raise ValueError("lease_s must be at least twice index_timeout_s + 5")
+        return self

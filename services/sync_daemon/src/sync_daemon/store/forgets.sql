@@ -1,0 +1,68 @@
+-- name: take_due(pause_s)^
+-- A forget whose probes are due; not again before the pause, so that daemons share the work.
+with due as (
+  select forget_id from openbot.forgets
+  where state <> 'cleared' and probe_due_at <= now()
+  order by probe_due_at
+  limit 1
+  for update skip locked
+)
+update openbot.forgets set state = 'clearing', probe_due_at = now() + :pause_s * interval '1 second'
+from due
+where forgets.forget_id = due.forget_id
+returning
+  forgets.forget_id, company_id, user_id,
+  extract(epoch from now() - stopped_use_at)::float8 as age_s;
+
+-- name: unproven_items(forget_id, row_limit)
+-- Memories with a domain that is not proven, and what is known of each.
+select
+  items.memory_id,
+  memories.state = 'forgotten' and memories.text is null as erased,
+  memories.recorded_at,
+  scopes.bank_id, scopes.bank_settings_version is not null as bank_touched,
+  entries.state as index_state,
+  exists (select from openbot.outbox where outbox.memory_id = items.memory_id) as queued,
+  array(
+    select clearance.domain::text from openbot.clearance
+    where clearance.forget_id = items.forget_id and clearance.memory_id = items.memory_id
+      and not clearance.cleared
+  ) as unproven
+from openbot.forget_items as items
+join openbot.memories using (memory_id)
+join openbot.scopes using (scope_id)
+join openbot.index_entries as entries using (memory_id)
+where items.forget_id = :forget_id
+  and items.company_id = openbot.tenant_company() and items.user_id = openbot.tenant_user()
+  and exists (
+    select from openbot.clearance
+    where clearance.forget_id = items.forget_id and clearance.memory_id = items.memory_id
+      and not clearance.cleared
+  )
+order by items.memory_id
+limit :row_limit;
+
+-- name: add_evidence(company, person, forget_id, memory_id, domain, cleared, reason, observed, prober)!
+-- Appends an answer, unless it only repeats the last one that was not yet enough.
+insert into openbot.clearance_evidence
+  (company_id, user_id, forget_id, memory_id, domain, cleared, reason, observed, prober)
+select
+  :company, :person, :forget_id, :memory_id, :domain::text::openbot.clearance_domain, :cleared, :reason,
+  :observed::text::jsonb, :prober
+where not exists (
+  select from openbot.clearance
+  where clearance.forget_id = :forget_id and clearance.memory_id = :memory_id
+    and clearance.domain = :domain::text::openbot.clearance_domain
+    and not clearance.cleared and not :cleared::boolean and clearance.reason = :reason::text
+);
+
+-- name: unpurged_backups(since)$
+-- Registered backups that may hold what was recorded at or after the time and are not purged.
+select count(*) from openbot.backups where purged_at is null and taken_at >= :since;
+
+-- name: clear_if_proven(forget_id)$
+-- True once every memory is proven in every domain; the trigger checks it again.
+update openbot.forgets set state = 'cleared', cleared_at = clock_timestamp()
+where forget_id = :forget_id and state = 'clearing'
+  and not exists (select from openbot.clearance where clearance.forget_id = :forget_id and not cleared)
+returning true;
