@@ -1,69 +1,59 @@
-"""Applying the numbered migrations, and writing down the schema that they make."""
+"""Apply the numbered migrations, and write down the schema that they make."""
 
-from __future__ import annotations
-
+import os
 import re
 import subprocess
-import sys
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 from devstack.paths import CHECKOUT, MIGRATIONS, VENV_BIN
 from devstack.postgres import EmbeddedPostgres
 
 SCHEMA_FILE = CHECKOUT / "db" / "schema.sql"
 
+_HEADER = "-- Made by `make schema` from db/migrations.\n\n"
+# Comments, the settings of a session and pg_dump's random \restrict keys say nothing about the schema.
+_VOLATILE = re.compile(r"^(--.*|\\(un)?restrict .*|SET .*|SELECT pg_catalog\.set_config.*|)$")
+# A migration waits briefly for its locks and never holds one for long: it fails and is run again.
+_CONNECTION = "sslmode=disable&lock_timeout=5000&statement_timeout=60000"
 
-def migrate(dsn: str) -> None:
-    """Brings the database of ``dsn`` to the newest migration."""
+
+class MigrationError(Exception):
+    """dbmate refused a migration; the message holds what it said."""
+
+
+def migrate(dsn: str, migrations: Path = MIGRATIONS) -> None:
+    """Bring the database of this URL to the newest migration; nothing happens if it is there."""
     done = subprocess.run(
-        [
-            str(VENV_BIN / "dbmate"),
-            "--url", f"{dsn}?sslmode=disable",
-            "--migrations-dir", str(MIGRATIONS),
-            "--no-dump-schema",
-            "migrate",
-        ],
-        env={"PATH": str(VENV_BIN)},
+        [VENV_BIN / "dbmate", "--no-dump-schema", "--migrations-dir", migrations, "migrate"],
+        # By environment, since every user of the machine can read a command line.
+        env={"PATH": os.defpath, "DATABASE_URL": f"{dsn}?{_CONNECTION}"},
+        cwd=CHECKOUT,
+        stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
         check=False,
-    )  # fmt: skip
+    )
     if done.returncode:
-        raise RuntimeError(f"migration failed: {done.stderr.strip()}")
+        raise MigrationError(f"dbmate failed: {done.stderr.strip()}")
 
 
 def dump_schema(server: EmbeddedPostgres, database: str) -> str:
-    """The schema of ``database`` as SQL, privileges included, without what varies between runs."""
-    done = subprocess.run(
-        [
-            str(server.bin_dir / "pg_dump"),
-            "--schema-only", "--schema=openbot", "--no-owner",
-            server.admin_dsn(database),
-        ],
-        env={"LD_LIBRARY_PATH": server.library_path},
-        capture_output=True,
-        text=True,
-        check=True,
-    )  # fmt: skip
-    volatile = re.compile(r"^(--.*|\\(un)?restrict .*|SET .*|SELECT pg_catalog\.set_config.*|)$")
-    lines = [line for line in done.stdout.splitlines() if not volatile.match(line)]
-    return "-- Made by `make schema` from db/migrations.\n\n" + "\n".join(lines) + "\n"
+    """The schema of `database` as SQL, privileges and policies included, without what varies between runs."""
+    dumped = server.client("pg_dump", database, "--schema-only", "--schema=openbot", "--no-owner")
+    return _HEADER + "\n".join(line for line in dumped.splitlines() if not _VOLATILE.match(line)) + "\n"
 
 
-def main() -> None:
-    """``make schema``: writes db/schema.sql."""
-    with TemporaryDirectory() as directory:
-        server = EmbeddedPostgres(Path(directory) / "postgres")
-        Path(directory).chmod(0o711)
+def migrated_schema(migrations: Path = MIGRATIONS) -> str:
+    """The schema that all migrations make on an empty server, which is started and destroyed for it."""
+    server = EmbeddedPostgres.throwaway()
+    try:
         server.start()
-        try:
-            server.create_database("schema")
-            migrate(server.admin_dsn("schema"))
-            SCHEMA_FILE.write_text(dump_schema(server, "schema"), encoding="utf-8")
-        finally:
-            server.destroy()
+        server.create_database("schema")
+        migrate(server.admin_dsn("schema"), migrations)
+        return dump_schema(server, "schema")
+    finally:
+        server.destroy()
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    SCHEMA_FILE.write_text(migrated_schema(), encoding="utf-8")

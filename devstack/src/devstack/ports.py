@@ -11,7 +11,7 @@ _lock = threading.Lock()
 
 
 def free_ports(count: int) -> list[int]:
-    """Return `count` different loopback ports that nothing listens on and that this process got never before."""
+    """Return different loopback ports that nothing listens on, none of them returned before."""
     ports: list[int] = []
     with _lock, contextlib.ExitStack() as held:
         while len(ports) < count:

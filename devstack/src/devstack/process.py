@@ -154,7 +154,7 @@ class ManagedProcess:
     def wait_ready(self, probe: Callable[[], bool], timeout_s: float) -> None:
         """Return once `probe()` is true; an `OSError` out of it counts as not ready.
 
-        Raises `ProcessError` as soon as the child has ended, or after `timeout_s` (the child is left running).
+        Raises `ProcessError` as soon as the child has ended, or after `timeout_s`, the child still running.
         """
         give_up = time.monotonic() + timeout_s
         while not self._is_ready(give_up):

@@ -22,7 +22,7 @@ from devstack.migrations import migrate
 from devstack.paths import HINDSIGHT_VENV, state_directory
 from devstack.ports import free_ports
 from devstack.postgres import EmbeddedPostgres
-from devstack.process import ManagedProcess
+from devstack.process import ManagedProcess, base_environment
 
 Step = Callable[[str], AbstractContextManager[None]]
 
@@ -190,7 +190,9 @@ class Stack:
         self.postgres.stop()
 
     def _run(self, name: str, command: list[str], environment: Mapping[str, str]) -> ManagedProcess:
-        process = ManagedProcess(name, command, environment, self.logs / f"{name}.log")
+        process = ManagedProcess(
+            name, command, {**base_environment(), **environment}, self.logs / f"{name}.log"
+        )
         process.start()
         return process
 

@@ -50,7 +50,7 @@ _DENIAL_SENTENCES = {
 }
 
 
-class AuthenticationFailed(Exception):  # noqa: N818  (named for what happened)
+class AuthenticationFailed(Exception):
     """The tokens prove nothing. ``reason`` is all that may be told, logged or counted."""
 
     def __init__(self, reason: AuthenticationFailure) -> None:
@@ -58,7 +58,7 @@ class AuthenticationFailed(Exception):  # noqa: N818  (named for what happened)
         self.reason = reason
 
 
-class PermissionDenied(Exception):  # noqa: N818
+class PermissionDenied(Exception):
     """The caller is known and may not do this. ``reason`` may be told, logged and counted."""
 
     def __init__(self, reason: Denial) -> None:

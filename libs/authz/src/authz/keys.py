@@ -42,7 +42,7 @@ SUPPORTED_ALGORITHMS = frozenset(_SHAPES)
 """The signature algorithms an issuer can be pinned to in this version."""
 
 
-class _KeySetRefused(ValueError):  # noqa: N818
+class _KeySetRefused(ValueError):
     """The file is no usable key set; the text is a fixed sentence."""
 
 

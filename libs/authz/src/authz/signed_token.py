@@ -23,11 +23,11 @@ _LAST_INSTANT = 253_402_300_799  # 9999-12-31T23:59:59Z, in seconds
 _signatures = jwt.PyJWS()
 
 
-class TokenInvalid(Exception):  # noqa: N818
+class TokenInvalid(Exception):
     """The token proves nothing."""
 
 
-class TokenExpired(Exception):  # noqa: N818
+class TokenExpired(Exception):
     """The token is right in every way but its expiry."""
 
 

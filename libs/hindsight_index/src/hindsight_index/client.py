@@ -252,7 +252,7 @@ class HindsightIndex:
             raise HindsightUnavailable from None
         if response.status_code in {401, 403}:
             raise HindsightRefused
-        if response.status_code >= 500 or response.status_code == 429:  # noqa: PLR2004
+        if response.status_code >= 500 or response.status_code == 429:
             raise HindsightUnavailable(_retry_after(response))
         return response
 

@@ -2,7 +2,7 @@
 
 from tenant_db.errors import DatabaseConflict, DatabaseError, DatabaseUnavailable, UnsafeRole
 from tenant_db.pool import Connection, TenantDatabase
-from tenant_db.statements import load_statements
+from tenant_db.statements import collect, load_statements
 
 __all__ = [
     "Connection",
@@ -11,5 +11,6 @@ __all__ = [
     "DatabaseUnavailable",
     "TenantDatabase",
     "UnsafeRole",
+    "collect",
     "load_statements",
 ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterable
 from pathlib import Path
 from typing import Any
 
@@ -11,3 +12,8 @@ import aiosql
 def load_statements(file: Path) -> Any:
     """The named statements of one ``.sql`` file, each a coroutine function of (connection, **parameters)."""
     return aiosql.from_path(file, "asyncpg", mandatory_parameters=False)
+
+
+async def collect(rows: AsyncIterable[Any]) -> list[Any]:
+    """The rows of a statement that selects many."""
+    return [row async for row in rows]

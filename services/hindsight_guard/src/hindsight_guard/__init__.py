@@ -1,0 +1,1 @@
+"""Runs inside Hindsight and lets in only what OpenBot Memory signed."""

@@ -46,7 +46,7 @@ class Clearance:
             try:
                 worked = await self.probe_once()
             except DatabaseError as error:
-                _log.warning("authority unavailable", sqlstate=error.sqlstate)
+                _log.warning("authority failed", error=type(error).__name__, sqlstate=error.sqlstate)
                 worked = False
             if not worked:
                 try:

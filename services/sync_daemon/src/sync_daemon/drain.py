@@ -59,7 +59,7 @@ class Drain:
                     wait_s = self._poll_s if due_s is None else min(max(due_s, 0.05), self._poll_s)
                     await self._wakeup.wait(wait_s, stop)
             except DatabaseError as error:
-                _log.warning("authority unavailable", sqlstate=error.sqlstate)
+                _log.warning("authority failed", error=type(error).__name__, sqlstate=error.sqlstate)
                 await self._wakeup.wait(random.uniform(0.5, 2.0), stop)  # noqa: S311 - jitter
 
     async def work_once(self) -> bool:

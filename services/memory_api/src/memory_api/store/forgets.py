@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 from uuid import UUID
 
-from tenant_db import Connection, TenantDatabase, load_statements
+from tenant_db import Connection, TenantDatabase, collect, load_statements
 
 from memory_api.records import Asker, Clearance, Forget, ForgetState
 
@@ -23,8 +23,10 @@ class ForgetStore:
         self, connection: Connection, asker: Asker, memory_ids: Collection[UUID]
     ) -> Mapping[UUID, int]:
         """Id to version of the memories among these that the session may use, locked."""
-        rows = await _SQL.lock_usable(
-            connection, bot=asker.bot, sources=sorted(asker.sources), memory_ids=list(memory_ids)
+        rows = await collect(
+            _SQL.lock_usable(
+                connection, bot=asker.bot, sources=sorted(asker.sources), memory_ids=list(memory_ids)
+            )
         )
         return {row["memory_id"]: row["version"] for row in rows}
 
@@ -42,7 +44,9 @@ class ForgetStore:
 
     async def item_ids(self, connection: Connection, forget_id: UUID) -> frozenset[UUID]:
         """The memories that a forget names."""
-        return frozenset(row["memory_id"] for row in await _SQL.item_ids(connection, forget_id=forget_id))
+        return frozenset(
+            row["memory_id"] for row in await collect(_SQL.item_ids(connection, forget_id=forget_id))
+        )
 
     async def read(
         self, asker: Asker, forget_id: UUID, connection: Connection | None = None
@@ -54,7 +58,7 @@ class ForgetStore:
         row = await _SQL.read_forget(connection, forget_id=forget_id)
         if row is None:
             return None
-        clearances = await _SQL.clearances(connection, forget_id=forget_id)
+        clearances = await collect(_SQL.clearances(connection, forget_id=forget_id))
         return Forget(
             forget_id=row["forget_id"],
             state=ForgetState(row["state"]),

@@ -31,7 +31,7 @@ set state = 'pending', state_at = now(), indexed_version = null, failure_reason 
 where memory_id = any (:memory_ids::uuid[])
   and company_id = openbot.tenant_company() and user_id = openbot.tenant_user();
 
--- name: enqueue(memory_ids)
+-- name: enqueue(memory_ids)$
 -- Tells the daemons, in the same transaction.
 select openbot.enqueue(:memory_ids::uuid[]);
 

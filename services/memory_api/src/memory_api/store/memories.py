@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 from uuid import UUID
 
-from tenant_db import Connection, TenantDatabase, load_statements
+from tenant_db import Connection, TenantDatabase, collect, load_statements
 
 from memory_api.records import Asker, IndexState, Memory
 
@@ -54,8 +54,10 @@ class MemoryStore:
         if connection is None:
             async with self._database.of(asker.company, asker.user) as own:
                 return await self.read(asker, memory_ids, own)
-        rows = await _SQL.read_memories(
-            connection, bot=asker.bot, sources=sorted(asker.sources), memory_ids=list(memory_ids)
+        rows = await collect(
+            _SQL.read_memories(
+                connection, bot=asker.bot, sources=sorted(asker.sources), memory_ids=list(memory_ids)
+            )
         )
         return {row["memory_id"]: _memory(row) for row in rows}
 
@@ -64,13 +66,15 @@ class MemoryStore:
     ) -> Sequence[Memory]:
         """Active memories, newest first, at most ``limit``, after a (record time, id) position."""
         async with self._database.of(asker.company, asker.user) as connection:
-            rows = await _SQL.list_memories(
-                connection,
-                bot=asker.bot,
-                sources=sorted(asker.sources),
-                before_time=after[0] if after else None,
-                before_id=after[1] if after else None,
-                row_limit=limit,
+            rows = await collect(
+                _SQL.list_memories(
+                    connection,
+                    bot=asker.bot,
+                    sources=sorted(asker.sources),
+                    before_time=after[0] if after else None,
+                    before_id=after[1] if after else None,
+                    row_limit=limit,
+                )
             )
             return [_memory(row) for row in rows]
 

@@ -32,7 +32,7 @@ values (:memory_id, :company, :person, :scope_id, :content);
 -- The index has not followed yet.
 insert into openbot.index_entries (memory_id, company_id, user_id) values (:memory_id, :company, :person);
 
--- name: enqueue(memory_ids)
+-- name: enqueue(memory_ids)$
 -- Tells the daemons, in the same transaction.
 select openbot.enqueue(:memory_ids::uuid[]);
 

@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 from pathlib import Path
 from uuid import UUID
 
-from tenant_db import TenantDatabase, load_statements
+from tenant_db import TenantDatabase, collect, load_statements
 
 from memory_api.records import Asker
 
@@ -22,7 +22,7 @@ class RecallStore:
     async def usable_banks(self, asker: Asker) -> Sequence[str]:
         """The banks that this person, bot and session may use now and the index holds something of."""
         async with self._database.of(asker.company, asker.user) as connection:
-            rows = await _SQL.usable_banks(connection, bot=asker.bot, sources=sorted(asker.sources))
+            rows = await collect(_SQL.usable_banks(connection, bot=asker.bot, sources=sorted(asker.sources)))
             return [row["bank_id"] for row in rows]
 
     async def lexical_matches(
@@ -30,12 +30,14 @@ class RecallStore:
     ) -> Sequence[UUID]:
         """Ids by shared words, best first: what is not indexed yet, and all of ``unanswered_banks``."""
         async with self._database.of(asker.company, asker.user) as connection:
-            rows = await _SQL.lexical_matches(
-                connection,
-                bot=asker.bot,
-                sources=sorted(asker.sources),
-                query=query,
-                unanswered_banks=sorted(unanswered_banks),
-                row_limit=limit,
+            rows = await collect(
+                _SQL.lexical_matches(
+                    connection,
+                    bot=asker.bot,
+                    sources=sorted(asker.sources),
+                    query=query,
+                    unanswered_banks=sorted(unanswered_banks),
+                    row_limit=limit,
+                )
             )
             return [row["memory_id"] for row in rows]

@@ -10,7 +10,7 @@ from importlib.metadata import version
 from pathlib import Path
 from uuid import UUID
 
-from tenant_db import TenantDatabase, load_statements
+from tenant_db import TenantDatabase, collect, load_statements
 
 _SQL = load_statements(Path(__file__).with_name("forgets.sql"))
 _PROBER = f"sync_daemon/{version('openbot-sync-daemon')}"
@@ -68,7 +68,7 @@ class ForgetStore:
     async def unproven_items(self, forget: DueForget, *, limit: int) -> Sequence[UnprovenItem]:
         """At most ``limit`` of its memories that lack evidence."""
         async with self._database.of(forget.company, forget.user) as connection:
-            rows = await _SQL.unproven_items(connection, forget_id=forget.forget_id, row_limit=limit)
+            rows = await collect(_SQL.unproven_items(connection, forget_id=forget.forget_id, row_limit=limit))
         return [
             UnprovenItem(
                 memory_id=row["memory_id"],

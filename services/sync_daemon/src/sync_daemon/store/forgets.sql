@@ -47,11 +47,11 @@ limit :row_limit;
 insert into openbot.clearance_evidence
   (company_id, user_id, forget_id, memory_id, domain, cleared, reason, observed, prober)
 select
-  :company, :person, :forget_id, :memory_id, :domain::text::openbot.clearance_domain, :cleared, :reason,
-  :observed::text::jsonb, :prober
+  :company::text, :person::text, :forget_id::uuid, :memory_id::uuid,
+  :domain::text::openbot.clearance_domain, :cleared::boolean, :reason::text, :observed::text::jsonb, :prober::text
 where not exists (
   select from openbot.clearance
-  where clearance.forget_id = :forget_id and clearance.memory_id = :memory_id
+  where clearance.forget_id = :forget_id::uuid and clearance.memory_id = :memory_id::uuid
     and clearance.domain = :domain::text::openbot.clearance_domain
     and not clearance.cleared and not :cleared::boolean and clearance.reason = :reason::text
 );

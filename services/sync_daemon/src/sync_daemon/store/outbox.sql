@@ -41,7 +41,7 @@ update openbot.outbox set
   lease_expires_at = null
 where memory_id = :memory_id;
 
--- name: enqueue(memory_ids)
+-- name: enqueue(memory_ids)$
 -- Due once more, by whoever comes next.
 select openbot.enqueue(:memory_ids::uuid[]);
 

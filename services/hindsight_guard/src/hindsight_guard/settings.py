@@ -1,0 +1,70 @@
+"""Settings of the guard, and of Hindsight as far as they would undo it."""
+
+from __future__ import annotations
+
+import functools
+import os
+from collections.abc import Mapping
+from ipaddress import ip_address
+from pathlib import Path
+
+from hindsight_guard.tokens import GuardMisconfigured, TokenVerifier, load_verifier
+
+#: Hindsight's settings that must be as here, each with the default that would otherwise hold.
+_DEMANDED: Mapping[str, tuple[str, frozenset[str]]] = {
+    # Default true: whole prompts would be kept for a day.
+    "HINDSIGHT_API_LLM_TRACE_ENABLED": ("true", frozenset({"false"})),
+    # Default 0, for ever: finished operations would keep their payloads.
+    "HINDSIGHT_API_OPERATION_RETENTION_DAYS": ("0", frozenset({"1"})),
+    "HINDSIGHT_API_AUDIT_LOG_ENABLED": ("false", frozenset({"false"})),
+    "HINDSIGHT_API_MCP_ENABLED": ("true", frozenset({"false"})),
+    # Info logs the beginning of every question.
+    "HINDSIGHT_API_LOG_LEVEL": ("info", frozenset({"warning", "error", "critical"})),
+    "HINDSIGHT_API_TENANT_EXTENSION": ("", frozenset({"hindsight_guard.tenant:GuardTenantExtension"})),
+    "HINDSIGHT_API_OPERATION_VALIDATOR_EXTENSION": (
+        "",
+        frozenset({"hindsight_guard.validator:GuardOperationValidator"}),
+    ),
+}
+
+
+def check_hindsight_settings(environment: Mapping[str, str]) -> None:
+    """Raises ``GuardMisconfigured`` naming the first setting of Hindsight that is unsafe."""
+    for name, (default, accepted) in _DEMANDED.items():
+        if environment.get(name, default).lower() not in {value.lower() for value in accepted}:
+            raise GuardMisconfigured(f"{name} must be {' or '.join(sorted(accepted))}")
+
+
+@functools.cache
+def verifier_from_environment() -> TokenVerifier:
+    """The process's verifier: ``HINDSIGHT_GUARD_ISSUERS_FILE``, ``…_AUDIENCE`` (default ``hindsight``) and
+    ``…_MAX_LIFETIME_S`` (default 300)."""
+    file = os.environ.get("HINDSIGHT_GUARD_ISSUERS_FILE")
+    if not file:
+        raise GuardMisconfigured("HINDSIGHT_GUARD_ISSUERS_FILE is not set")
+    try:
+        lifetime_s = int(os.environ.get("HINDSIGHT_GUARD_MAX_LIFETIME_S", "300"))
+    except ValueError:
+        raise GuardMisconfigured("HINDSIGHT_GUARD_MAX_LIFETIME_S is not a number") from None
+    return load_verifier(Path(file), os.environ.get("HINDSIGHT_GUARD_AUDIENCE", "hindsight"), lifetime_s)
+
+
+def listener(environment: Mapping[str, str]) -> dict[str, str | int]:
+    """uvicorn's arguments: ``HINDSIGHT_GUARD_HOST`` (default 127.0.0.1), ``…_PORT`` (default 8888),
+    ``…_TLS_CERTIFICATE_FILE`` and ``…_TLS_KEY_FILE``, without which only loopback is served."""
+    host = environment.get("HINDSIGHT_GUARD_HOST", "127.0.0.1")
+    certificate = environment.get("HINDSIGHT_GUARD_TLS_CERTIFICATE_FILE")
+    key = environment.get("HINDSIGHT_GUARD_TLS_KEY_FILE")
+    if bool(certificate) != bool(key):
+        raise GuardMisconfigured(
+            "HINDSIGHT_GUARD_TLS_CERTIFICATE_FILE and HINDSIGHT_GUARD_TLS_KEY_FILE go together"
+        )
+    if not certificate and not ip_address(host).is_loopback:
+        raise GuardMisconfigured("HINDSIGHT_GUARD_HOST must be loopback without TLS")
+    options: dict[str, str | int] = {
+        "host": host,
+        "port": int(environment.get("HINDSIGHT_GUARD_PORT", "8888")),
+    }
+    if certificate and key:
+        options |= {"ssl_certfile": certificate, "ssl_keyfile": key}
+    return options
