@@ -1,10 +1,14 @@
 """What every suite may ask for: a real PostgreSQL, and a database of its own for each test."""
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 import pytest
+from devstack.issuer import MEMORY_API_SIGNER, SYNC_DAEMON_SIGNER
 from devstack.postgres import EmbeddedPostgres
+from devstack.stack import Stack
 from devstack.template import ClonedDatabase, TemplateDatabase
+from hindsight_index import BankTokenSigner
 
 
 @pytest.fixture(scope="session")
@@ -29,3 +33,35 @@ def database(template_database: TemplateDatabase) -> Iterator[ClonedDatabase]:
     """A migrated, empty database for this test alone."""
     with template_database.clone() as clone:
         yield clone
+
+
+@dataclass(frozen=True)
+class Hindsight:
+    """The session's real Hindsight behind the guard, as either service would reach it."""
+
+    base_url: str
+    database_url: str
+    recall_signer: BankTokenSigner
+    sync_signer: BankTokenSigner
+
+
+@pytest.fixture(scope="session")
+def stack(postgres_server: EmbeddedPostgres, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
+    """The whole system as real processes, shared by the session: use companies of your own."""
+    with Stack(tmp_path_factory.mktemp("stack"), postgres_server, name="session") as running:
+        yield running
+
+
+@pytest.fixture(scope="session")
+def hindsight(stack: Stack) -> Hindsight:
+    """The Hindsight of the session's stack: use banks of your own."""
+
+    def signer(issuer: str) -> BankTokenSigner:
+        return BankTokenSigner(stack.issuer.bank_key_file(issuer).read_bytes(), issuer=issuer)
+
+    return Hindsight(
+        stack.index_url,
+        stack.postgres.admin_dsn("session_index"),
+        signer(MEMORY_API_SIGNER),
+        signer(SYNC_DAEMON_SIGNER),
+    )

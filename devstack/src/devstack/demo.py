@@ -84,7 +84,7 @@ def _tell(screen: Screen, stack: Stack) -> None:
 
         screen.chapter("Recalled by meaning, across languages")
         _expect(screen, lin, "When does the product team get together now?", MEETING)
-        _expect(screen, lin, "写报告要不要用简短的要点？", BULLETS)
+        _expect(screen, lin, "What format do I want for reports?", BULLETS)
         _expect(screen, lin, "Do I present risks or progress first?", RISKS)
 
         screen.chapter("Everybody else gets nothing")

@@ -109,11 +109,13 @@ class ManagedProcess:
         self._cwd = cwd if cwd or user is None else Path("/")
         self._stop_signal = stop_signal
         self._child: subprocess.Popen[bytes] | None = None
+        self._group: int | None = None
 
     def start(self) -> None:
         """Start the child; raises `RuntimeError` if it runs already. Output is appended to the log file."""
         if self.running:
             raise RuntimeError(f"{self.name} runs already")
+        self._end_group()
         account = None if self._user is None else pwd.getpwnam(self._user)
         with open_log(self.log_file) as log:
             self._child = subprocess.Popen(
@@ -128,6 +130,7 @@ class ManagedProcess:
                 group=account and account.pw_gid,
                 extra_groups=account and [],
             )
+        self._group = self._child.pid
         _leash.hold(self._child.pid, self._stop_signal)
 
     @property
@@ -183,7 +186,7 @@ class ManagedProcess:
             status = child.wait(timeout_s)
         except subprocess.TimeoutExpired:
             raise TimeoutError(f"{self.name} still runs after {timeout_s} s") from None
-        self._bury(child.pid)
+        self._end_group()
         return status
 
     def terminate(self, grace_s: float = 10.0) -> None:
@@ -199,7 +202,7 @@ class ManagedProcess:
     def kill(self) -> None:
         """SIGKILL the child and its process group at once, as a crash would."""
         if self._child is not None:
-            self._bury(self._child.pid)
+            self._end_group()
             self._child.wait()
 
     def _is_ready(self, give_up: float) -> bool:
@@ -211,10 +214,13 @@ class ManagedProcess:
             raise ProcessError(f"{self.name} did not become ready in time", self.log_file)
         return False
 
-    def _bury(self, pid: int) -> None:
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(pid, signal.SIGKILL)
-        _leash.release(pid)
+    def _end_group(self) -> None:
+        """Kill what is left of the process group, once: later its number may be somebody else's."""
+        if self._group is not None:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(self._group, signal.SIGKILL)
+            _leash.release(self._group)
+            self._group = None
 
     def _started(self) -> subprocess.Popen[bytes]:
         if self._child is None:

@@ -14,7 +14,7 @@ import grpc
 import httpx
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
-from devstack.databases import create_logins
+from devstack.databases import SERVICE_ROLES, create_logins, login_dsn
 from devstack.embeddings import EmbeddingServer
 from devstack.hindsight import HindsightServer
 from devstack.issuer import MEMORY_API_SIGNER, SYNC_DAEMON_SIGNER, DevelopmentIssuer
@@ -60,6 +60,7 @@ class Stack:
         self.issuer = DevelopmentIssuer(directory / "keys")
         self.dsns: Mapping[str, str] = {}
         self._keep = keep
+        self._started_postgres = False
         self._step = step
         self._index_url = index_url
         self._api_environment = dict(api_environment or {})
@@ -105,7 +106,9 @@ class Stack:
     def start(self) -> None:
         """Starts everything and returns when the API is ready."""
         with self._step("PostgreSQL 18 with pgvector"):
-            self.postgres.start()
+            if not self.postgres.running:
+                self._started_postgres = True
+                self.postgres.start()
             self._prepare_databases()
         if self._index_url is None:
             with self._step("embeddings (multilingual-e5-small)"):
@@ -128,7 +131,8 @@ class Stack:
         if self._index_url is None:
             self.postgres.create_database(f"{self.name}_index", extensions=("vector",))
         migrate(self.admin_dsn)
-        self.dsns = asyncio.run(create_logins(self.admin_dsn))
+        asyncio.run(create_logins(self.admin_dsn))
+        self.dsns = {role: login_dsn(self.admin_dsn, role) for role in SERVICE_ROLES}
 
     def start_hindsight(self) -> None:
         """Starts Hindsight (again) and waits until it answers."""
@@ -183,11 +187,12 @@ class Stack:
         )
 
     def stop(self) -> None:
-        """Stops every process of ours, then PostgreSQL."""
+        """Stops every process that it started, PostgreSQL last."""
         for process in (self.sync_daemon, self.memory_api, self.hindsight, self.embeddings):
             if process is not None and process.running:
                 process.terminate(10)
-        self.postgres.stop()
+        if self._started_postgres:
+            self.postgres.stop()
 
     def _run(self, name: str, command: list[str], environment: Mapping[str, str]) -> ManagedProcess:
         process = ManagedProcess(

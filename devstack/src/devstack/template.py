@@ -1,12 +1,12 @@
 """A migrated database that is cloned for every test, with a login for each role of a service."""
 
+import asyncio
 import itertools
-import secrets
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from devstack.databases import SERVICE_ROLES, with_login
+from devstack.databases import create_logins, login_dsn
 from devstack.migrations import migrate
 from devstack.postgres import EmbeddedPostgres
 
@@ -19,11 +19,10 @@ class ClonedDatabase:
 
     name: str
     admin_dsn: str
-    passwords: Mapping[str, str]
 
     def dsn(self, role: str) -> str:
         """URL for the login of a service role: memory_api, sync_daemon, memory_operator, authority_writer."""
-        return with_login(self.admin_dsn, f"{role}_login", self.passwords[role])
+        return login_dsn(self.admin_dsn, role)
 
 
 class TemplateDatabase:
@@ -34,10 +33,7 @@ class TemplateDatabase:
         self._numbers = itertools.count(1)
         server.create_database(_TEMPLATE)
         migrate(server.admin_dsn(_TEMPLATE))
-        # Roles and so logins belong to the server: one for all clones.
-        self._passwords = {role: secrets.token_urlsafe(24) for role in SERVICE_ROLES}
-        for role, password in self._passwords.items():
-            server.execute(f"create role {role}_login login password '{password}' in role {role}")
+        asyncio.run(create_logins(server.admin_dsn(_TEMPLATE)))
 
     @contextmanager
     def clone(self) -> Iterator[ClonedDatabase]:
@@ -45,6 +41,6 @@ class TemplateDatabase:
         name = f"test_{next(self._numbers)}"
         self._server.create_database(name, template=_TEMPLATE)
         try:
-            yield ClonedDatabase(name, self._server.admin_dsn(name), self._passwords)
+            yield ClonedDatabase(name, self._server.admin_dsn(name))
         finally:
             self._server.drop_database(name)
