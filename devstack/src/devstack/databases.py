@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
 from urllib.parse import urlsplit, urlunsplit
 
 import asyncpg
@@ -13,16 +12,15 @@ SERVICE_ROLES = ("memory_api", "sync_daemon", "memory_operator", "authority_writ
 
 
 async def create_logins(admin_dsn: str) -> None:
-    """Creates one login a service role unless it exists. Logins belong to the server, not the database."""
+    """Creates one login a service role. Logins belong to the server, not the database."""
     connection = await asyncpg.connect(admin_dsn)
     try:
         for role in SERVICE_ROLES:
             login = f"{role}_login"
             if not await connection.fetchval("select true from pg_roles where rolname = $1", login):
-                # CREATE ROLE takes no parameters; the password is hexadecimal.
-                await connection.execute(
-                    f"create role {login} login password '{_password(admin_dsn, role)}' in role {role}"
-                )
+                await connection.execute(f"create role {login} login in role {role}")
+            # ALTER ROLE takes no parameters; the password is hexadecimal.
+            await connection.execute(f"alter role {login} password '{_password(admin_dsn, role)}'")
     finally:
         await connection.close()
 

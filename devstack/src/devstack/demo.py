@@ -13,10 +13,11 @@ import asyncpg
 import grpc
 from openbot.memory.v1 import forget_pb2, memory_pb2, memory_service_pb2
 
-from devstack.authority_seed import Company, Source, seed_authority
+from devstack.authority_seed import seed_authority
 from devstack.client import Session
 from devstack.paths import postgres_home
 from devstack.postgres import EmbeddedPostgres
+from devstack.sample_companies import ACME, GLOBEX
 from devstack.screen import Screen
 from devstack.stack import Stack, fresh_stack_directory
 
@@ -35,7 +36,7 @@ def main() -> int:
     directory = fresh_stack_directory("demo")
     stack = Stack(directory, EmbeddedPostgres(postgres_home()), name="demo", step=screen.step)
     with stack:
-        asyncio.run(seed_authority(stack.dsns["authority_writer"], *_companies()))
+        asyncio.run(seed_authority(stack.dsns["authority_writer"], ACME, GLOBEX))
         _tell(screen, stack)
     screen.chapter("What operators could read")
     _check_traces(screen, stack.logs)
@@ -45,18 +46,6 @@ def main() -> int:
         return 1
     screen.chapter("Everything held.")
     return 0
-
-
-def _companies() -> Sequence[Company]:
-    acme = Company(
-        "acme",
-        members=("lin", "omar"),
-        bots={"assistant": True, "ticket-bot": False},
-        teams={"product": ("lin",)},
-        sources={"weekly-sync": Source("product", users=("lin",), bots=("assistant",))},
-    )
-    globex = Company("globex", members=("lin",), bots={"assistant": True})
-    return acme, globex
 
 
 def _tell(screen: Screen, stack: Stack) -> None:

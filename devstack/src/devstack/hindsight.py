@@ -50,7 +50,9 @@ class HindsightServer:
             "HINDSIGHT_API_VECTOR_INDEX_MIN_ROWS": "10000",
             "HINDSIGHT_API_TEXT_SEARCH_EXTENSION_NATIVE_LANGUAGE": "simple",
             "HINDSIGHT_API_TENANT_EXTENSION": "hindsight_guard.tenant:GuardTenantExtension",
-            "HINDSIGHT_API_OPERATION_VALIDATOR_EXTENSION": "hindsight_guard.validator:GuardOperationValidator",
+            "HINDSIGHT_API_OPERATION_VALIDATOR_EXTENSION": (
+                "hindsight_guard.validator:GuardOperationValidator"
+            ),
             "HINDSIGHT_GUARD_ISSUERS_FILE": str(self.issuers_file),
             "HINDSIGHT_GUARD_HOST": "127.0.0.1",
             "HINDSIGHT_GUARD_PORT": str(self.port),

@@ -68,7 +68,7 @@ OMIT: Final = object()
 SigningKey = Ed25519PrivateKey | EllipticCurvePrivateKey | bytes
 """What signs a token: EdDSA, ES256, or for forgeries an HS256 secret (empty: no signature at all)."""
 
-_MAX_LIFETIME = timedelta(hours=1)
+_MAX_LIFETIME: Final = timedelta(hours=1)
 _LIFETIME = timedelta(minutes=10)
 
 

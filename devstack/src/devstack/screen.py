@@ -33,6 +33,10 @@ class Screen:
         """A line as it is."""
         self._console.print(f"      {escape(text)}")
 
+    def plain(self, text: str) -> None:
+        """A line to be copied: neither indented nor wrapped."""
+        self._console.print(escape(text))
+
     def check(self, sentence: str, *, holds: bool) -> None:
         """States what was expected; counts it if it does not hold."""
         self.failures += not holds

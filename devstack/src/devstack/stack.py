@@ -224,7 +224,7 @@ def _grpc_ready(address: str) -> Callable[[], bool]:
     def probe() -> bool:
         with grpc.insecure_channel(address) as channel:
             try:
-                answer = health_pb2_grpc.HealthStub(channel).Check(
+                answer = health_pb2_grpc.HealthStub(channel).Check(  # type: ignore[attr-defined] # stubs
                     health_pb2.HealthCheckRequest(service="readiness"), timeout=2
                 )
             except grpc.RpcError:

@@ -13,7 +13,7 @@ class DatabaseError(Exception):
     text = "the database refused the statement"
 
     def __init__(self, sqlstate: str | None = None) -> None:
-        super().__init__(self.text)
+        super().__init__(f"{self.text} (SQLSTATE {sqlstate})" if sqlstate else self.text)
         self.sqlstate = sqlstate
 
 
