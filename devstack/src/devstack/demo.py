@@ -97,6 +97,7 @@ def _tell(screen: Screen, stack: Stack) -> None:
         screen.check("use has stopped", holds=forget.HasField("stop_use_time"))
         _expect_without(screen, lin, "周会改到哪天了？", MEETING)
         screen.check("the text is erased", holds=lin.get(meeting.name).text == "")
+        _until(lambda: any(each.cleared_count for each in lin.get_forget(forget.name).clearances), 10)
         screen.check("not called cleared yet", holds=not lin.get_forget(forget.name).HasField("clear_time"))
         _show_clearances(screen, lin.get_forget(forget.name))
 

@@ -33,6 +33,10 @@ _REASONS: tuple[tuple[type[Exception], str], ...] = (
 )
 
 
+class _CallerOutOfTime(TimeoutError):
+    """The caller left less time than the index may take: says nothing about the index."""
+
+
 @dataclass(frozen=True, slots=True)
 class IndexAnswer:
     """Memory ids, best first over all banks, and the reason for each bank that gave none."""
@@ -56,11 +60,18 @@ class IndexArm:
         self._index = index
         self._timeout_s = timeout_s
         self._max_tokens = max_tokens
-        # Only silence and overload open the breaker; a refusal or a missing bank is an answer.
+        # Only silence and overload open the breaker. A refusal or a missing bank is an answer, and
+        # what a caller cuts short must not take the index from others.
         self._breakers = AsyncCircuitBreakerFactory(
             default_threshold=breaker_threshold,
             default_ttl=breaker_open_s,
-            exclude=[BankMissing, HindsightRefused, HindsightProtocolError],
+            exclude=[
+                BankMissing,
+                HindsightRefused,
+                HindsightProtocolError,
+                _CallerOutOfTime,
+                asyncio.CancelledError,
+            ],
         )
 
     async def ask(self, banks: Sequence[str], query: str, *, time_left_s: float) -> IndexAnswer:
@@ -81,11 +92,22 @@ class IndexArm:
 
     async def _ask_one(self, bank: str, query: str, timeout_s: float) -> Sequence[Hit] | str:
         try:
-            breaker = await self._breakers.get_breaker("index")
-            async with breaker, asyncio.timeout(timeout_s):
-                return await self._index.recall(bank, query, max_tokens=self._max_tokens, timeout_s=timeout_s)
+            async with await self._breakers.get_breaker("index"):
+                return await self._recall(bank, query, timeout_s)
         except (TimeoutError, OpenedState, HindsightError) as error:
             return next(reason for kind, reason in _REASONS if isinstance(error, kind))
+
+    async def _recall(self, bank: str, query: str, timeout_s: float) -> Sequence[Hit]:
+        try:
+            async with asyncio.timeout(timeout_s):
+                # The client's own limit only has to come later.
+                return await self._index.recall(
+                    bank, query, max_tokens=self._max_tokens, timeout_s=timeout_s + 1
+                )
+        except TimeoutError:
+            if timeout_s < self._timeout_s:
+                raise _CallerOutOfTime from None
+            raise
 
 
 def _memory_id(document_id: str) -> UUID | None:
