@@ -6,7 +6,15 @@ from pydantic import BaseModel, ConfigDict, Field
 
 
 class _Answer(BaseModel):
-    model_config = ConfigDict(strict=True, frozen=True, extra="ignore", hide_input_in_errors=True)
+    model_config = ConfigDict(
+        strict=True, frozen=True, extra="ignore", hide_input_in_errors=True, allow_inf_nan=False
+    )
+
+
+class NotFoundAnswer(_Answer):
+    """A 404. ``detail`` says what is missing: only that tells "gone" from "no such route"."""
+
+    detail: str
 
 
 class Scores(_Answer):

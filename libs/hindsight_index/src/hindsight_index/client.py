@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import re
 import ssl
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,10 +11,9 @@ from datetime import datetime
 from ipaddress import ip_address
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import Any, Self
 
 import httpx
-from pydantic import BaseModel, ValidationError
 
 from hindsight_index import answers
 from hindsight_index.bank_settings import BANK_SETTINGS
@@ -23,10 +24,14 @@ from hindsight_index.errors import (
     HindsightRefused,
     HindsightUnavailable,
 )
-
-Shape = TypeVar("Shape", bound=BaseModel)
+from hindsight_index.responses import of_bank, ok, parsed, retry_after, says_no_document
 
 _PAGE = 100
+_LISTINGS = 3
+
+# What the guard lets through as a path segment. Anything else would be answered 404 for the wrong reason.
+_BANK = re.compile(r"[a-z0-9][a-z0-9_-]{7,127}", re.ASCII)
+_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,127}", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,8 +63,13 @@ class HindsightIndex:
     """Hindsight 1.1.0 behind our guard. Use as an async context manager.
 
     Every call signs a token for its bank and operation. Every method raises ``HindsightUnavailable``,
-    ``HindsightRefused`` or ``HindsightProtocolError``; writing methods take ``expires_at``, after which
-    the guard refuses them. Plain HTTP is accepted for loopback addresses only (``ValueError``).
+    ``HindsightRefused`` or ``HindsightProtocolError``, and ``ValueError`` for a bank or id that the guard
+    would not let through; writing methods take ``expires_at``, after which the guard refuses them.
+    ``timeout_s`` bounds a call as a whole. Plain HTTP is accepted for loopback addresses only
+    (``ValueError``).
+
+    Absence is only reported if Hindsight itself said so: a 404 with other words, such as one of the guard
+    or of a proxy, is a ``HindsightProtocolError``, never evidence that something is gone (I8).
     """
 
     def __init__(
@@ -76,6 +86,7 @@ class HindsightIndex:
         if url.scheme != "https" and not _is_loopback(url.host):
             raise ValueError("plain HTTP to the index is for loopback addresses only")
         self._signer = signer
+        self._timeout_s = timeout_s
         verify: ssl.SSLContext | bool = ssl.create_default_context(cafile=str(ca_file)) if ca_file else True
         self._http = httpx.AsyncClient(
             base_url=url,
@@ -100,19 +111,15 @@ class HindsightIndex:
 
         Only ids and scores leave this method (I2).
         """
-        answer = _parsed(
-            answers.RecallAnswer,
-            _found(
-                await self._call(
-                    "POST",
-                    f"/v1/default/banks/{bank}/memories/recall",
-                    bank,
-                    "recall",
-                    body={"query": query, "types": ["world"], "max_tokens": max_tokens},
-                    timeout_s=timeout_s,
-                )
-            ),
+        response = await self._call(
+            "POST",
+            "/memories/recall",
+            bank,
+            "recall",
+            body={"query": query, "types": ["world"], "max_tokens": max_tokens},
+            timeout_s=timeout_s,
         )
+        answer = parsed(answers.RecallAnswer, of_bank(bank, response))
         return [
             Hit(each.document_id, each.scores.semantic if each.scores else None)
             for each in answer.results
@@ -121,21 +128,17 @@ class HindsightIndex:
 
     async def ensure_bank(self, bank: str, *, expires_at: datetime | None = None) -> None:
         """Creates the bank if need be and sets it as ``BANK_SETTINGS`` says."""
-        path = f"/v1/default/banks/{bank}"
-        _ok(await self._call("PUT", path, bank, "bank.create", body={}, expires_at=expires_at))
-        settings = {"updates": dict(BANK_SETTINGS)}
-        _ok(
-            await self._call(
-                "PATCH", f"{path}/config", bank, "bank.configure", body=settings, expires_at=expires_at
-            )
-        )
+        ok(await self._call("PUT", "", bank, "bank.create", body={}, expires_at=expires_at))
+        body = {"updates": dict(BANK_SETTINGS)}
+        ok(await self._call("PATCH", "/config", bank, "bank.configure", body=body, expires_at=expires_at))
 
     async def bank_exists(self, bank: str) -> bool:
         """Whether the index has the bank."""
-        response = await self._call("GET", f"/v1/default/banks/{bank}/config", bank, "bank.read")
-        if response.status_code == httpx.codes.NOT_FOUND:
+        response = await self._call("GET", "/config", bank, "bank.read")
+        try:
+            of_bank(bank, response)
+        except BankMissing:
             return False
-        _ok(response)
         return True
 
     async def retain(
@@ -148,22 +151,22 @@ class HindsightIndex:
         item = {"content": text, "document_id": document_id}
         response = await self._call(
             "POST",
-            f"/v1/default/banks/{bank}/memories",
+            "/memories",
             bank,
             "document.retain",
             body={"items": [item]},
             expires_at=expires_at,
         )
-        if not _parsed(answers.RetainAnswer, _ok(response)).success:
+        if not parsed(answers.RetainAnswer, ok(response)).success:
             raise HindsightProtocolError
 
     async def document(self, bank: str, document_id: str) -> Document | None:
-        """What the bank holds under ``document_id``, None if nothing."""
-        path = f"/v1/default/banks/{bank}/documents/{document_id}"
-        response = await self._call("GET", path, bank, "document.read")
-        if response.status_code == httpx.codes.NOT_FOUND:
+        """What the bank holds under ``document_id``, None if nothing. Nothing is also what an unknown bank
+        holds: ask ``bank_exists`` before you take it for a proof."""
+        response = await self._call("GET", f"/documents/{_id(document_id)}", bank, "document.read")
+        if says_no_document(response):
             return None
-        answer = _parsed(answers.DocumentAnswer, _ok(response))
+        answer = parsed(answers.DocumentAnswer, ok(response))
         if answer.id != document_id:
             raise HindsightProtocolError
         return Document(answer.original_text, answer.memory_unit_count)
@@ -172,56 +175,67 @@ class HindsightIndex:
         self, bank: str, document_id: str, *, expires_at: datetime | None = None
     ) -> bool:
         """Deletes the document and its units. False if there was none."""
-        path = f"/v1/default/banks/{bank}/documents/{document_id}"
+        path = f"/documents/{_id(document_id)}"
         response = await self._call("DELETE", path, bank, "document.delete", expires_at=expires_at)
-        if response.status_code == httpx.codes.NOT_FOUND:
+        if says_no_document(response):
             return False
-        _ok(response)
+        ok(response)
         return True
 
     async def count_units(self, bank: str, document_id: str) -> int:
-        """How many memory units of the bank come from the document."""
-        response = await self._call(
-            "GET",
-            f"/v1/default/banks/{bank}/memories/list",
-            bank,
-            "units.list",
-            query={"document_id": document_id, "limit": 1},
-        )
-        return _parsed(answers.UnitsAnswer, _ok(response)).total
+        """How many memory units of the bank come from the document. Raises ``BankMissing``.
+
+        Observations are never among them, for they belong to no document: see ``count_observations``.
+        """
+        return await self._count(bank, {"document_id": _id(document_id)})
+
+    async def count_observations(self, bank: str) -> int:
+        """How many observations the bank holds; none unless somebody switched them on. Raises
+        ``BankMissing``."""
+        return await self._count(bank, {"type": "observation"})
+
+    async def _count(self, bank: str, which: dict[str, str | int]) -> int:
+        # With a limit of 0 the answer has the total and no text.
+        query = {**which, "limit": 0}
+        response = await self._call("GET", "/memories/list", bank, "units.list", query=query)
+        return parsed(answers.UnitsAnswer, of_bank(bank, response)).total
 
     async def operations(self, bank: str) -> Sequence[IndexOperation]:
-        """Every background operation that the index still lists for the bank."""
+        """Every background operation that the index still lists for the bank. Raises ``BankMissing``.
+
+        A list that moves while it is read page by page is read again, so that none is missed.
+        """
+        for _ in range(_LISTINGS):
+            found, total = await self._list_operations(bank)
+            if len(found) >= total:
+                return list(found.values())
+        raise HindsightUnavailable
+
+    async def _list_operations(self, bank: str) -> tuple[dict[str, IndexOperation], int]:
         found: dict[str, IndexOperation] = {}
         offset = 0
         while True:
-            response = await self._call(
-                "GET",
-                f"/v1/default/banks/{bank}/operations",
-                bank,
-                "operations.list",
-                query={"limit": _PAGE, "offset": offset},
-            )
-            page = _parsed(answers.OperationsAnswer, _found(response))
+            query: dict[str, str | int] = {"limit": _PAGE, "offset": offset}
+            response = await self._call("GET", "/operations", bank, "operations.list", query=query)
+            page = parsed(answers.OperationsAnswer, of_bank(bank, response))
             found |= {
                 each.id: IndexOperation(each.id, each.operation_type, each.status) for each in page.operations
             }
             offset += _PAGE
             if offset >= page.total or not page.operations:
-                return list(found.values())
+                return found, page.total
 
     async def operation_payload_keys(self, bank: str, operation_id: str) -> frozenset[str] | None:
-        """The names in an operation's task payload, never the values; None if it has none any more."""
+        """The names in an operation's task payload, never the values; None if it has none, or if there is
+        no such operation (which Hindsight answers with 200 and the status ``not_found``)."""
         response = await self._call(
             "GET",
-            f"/v1/default/banks/{bank}/operations/{operation_id}",
+            f"/operations/{_id(operation_id)}",
             bank,
             "operations.read",
             query={"include_payload": "true"},
         )
-        if response.status_code == httpx.codes.NOT_FOUND:
-            return None
-        payload = _parsed(answers.OperationPayloadAnswer, _ok(response)).task_payload
+        payload = parsed(answers.OperationPayloadAnswer, ok(response)).task_payload
         return None if payload is None else frozenset(payload)
 
     async def _call(
@@ -236,51 +250,36 @@ class HindsightIndex:
         timeout_s: float | None = None,
         expires_at: datetime | None = None,
     ) -> httpx.Response:
+        if not _BANK.fullmatch(bank):
+            raise ValueError("no bank of ours has such a name")
         token = self._signer.sign(bank, operation, expires_at=expires_at)
+        timeout_s = self._timeout_s if timeout_s is None else timeout_s
         try:
-            response = await self._http.request(
-                method,
-                path,
-                json=body,
-                params=query,
-                headers={"authorization": f"Bearer {token}"},
-                timeout=httpx.USE_CLIENT_DEFAULT if timeout_s is None else timeout_s,
-            )
+            # httpx bounds each step of a call only, so a server that drips would hold it for ever.
+            async with asyncio.timeout(timeout_s):
+                response = await self._http.request(
+                    method,
+                    f"/v1/default/banks/{bank}{path}",
+                    json=body,
+                    params=query,
+                    headers={"authorization": f"Bearer {token}"},
+                    timeout=timeout_s,
+                )
         except httpx.DecodingError:
             raise HindsightProtocolError from None
-        except httpx.HTTPError:
+        except (httpx.HTTPError, TimeoutError):
             raise HindsightUnavailable from None
         if response.status_code in {401, 403}:
             raise HindsightRefused
         if response.status_code >= 500 or response.status_code == 429:
-            raise HindsightUnavailable(_retry_after(response))
+            raise HindsightUnavailable(retry_after(response))
         return response
 
 
-def _ok(response: httpx.Response) -> httpx.Response:
-    if not response.is_success:
-        raise HindsightProtocolError
-    return response
-
-
-def _found(response: httpx.Response) -> httpx.Response:
-    if response.status_code == httpx.codes.NOT_FOUND:
-        raise BankMissing
-    return _ok(response)
-
-
-def _parsed(shape: type[Shape], response: httpx.Response) -> Shape:
-    try:
-        return shape.model_validate_json(response.content)
-    except ValidationError:
-        raise HindsightProtocolError from None
-
-
-def _retry_after(response: httpx.Response) -> float | None:
-    try:
-        return max(0.0, float(response.headers["retry-after"]))
-    except (KeyError, ValueError):
-        return None
+def _id(value: str) -> str:
+    if not _ID.fullmatch(value):
+        raise ValueError("the index has no such id")
+    return value
 
 
 def _is_loopback(host: str) -> bool:

@@ -17,7 +17,7 @@ def main() -> int:
         options = listener(os.environ)
         check_hindsight_settings(os.environ)
         verifier_from_environment()
-    except (GuardMisconfigured, ValueError) as error:
+    except GuardMisconfigured as error:
         print(f"hindsight_guard: {error}", file=sys.stderr)  # noqa: T201 - no log yet
         return 2
     uvicorn.run("hindsight_guard.server:app", log_level="warning", access_log=False, **options)

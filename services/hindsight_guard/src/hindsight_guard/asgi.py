@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Awaitable, Callable, MutableMapping
+from ipaddress import ip_address
 from typing import Any
 from urllib.parse import parse_qsl
 
@@ -33,7 +34,11 @@ class Refusal(Exception):
 
 
 class Door:
-    """Wraps an ASGI application. Lifespan passes; HTTP passes if a token allows it; nothing else does."""
+    """Wraps an ASGI application. Lifespan passes; HTTP passes if a token allows it; nothing else does.
+
+    Refusals: 404 for a route that is not on the list, whatever the token; 401 for no valid token; 403 for
+    another bank or operation than its own; 400 and 413 for a body or a query that no service of ours sends.
+    """
 
     def __init__(self, app: App, verifier: TokenVerifier) -> None:
         self._app = app
@@ -60,7 +65,7 @@ class Door:
         if scope["method"] == "GET" and path in _OPEN and not scope["query_string"]:
             return receive
         found = find(scope["method"], path)
-        if found is None or path != scope["path"]:
+        if found is None or path != scope["path"] or not _is_private(scope):
             raise Refusal(404)
         name, bank = found
         try:
@@ -83,6 +88,17 @@ class Door:
         if not allowed:
             raise Refusal(400)
         return _replay(body, receive)
+
+
+def _is_private(scope: Scope) -> bool:
+    """TLS, a loopback address of ours, or a Unix socket (which has no port)."""
+    if scope["scheme"] == "https":
+        return True
+    host, port = scope.get("server") or ("", 0)
+    try:
+        return port is None or ip_address(host).is_loopback
+    except ValueError:
+        return False
 
 
 def _bearer(scope: Scope) -> str | None:

@@ -56,7 +56,11 @@ OPERATIONS: Mapping[str, Operation] = {
         "DELETE", f"/documents/{_ID}", "delete_document", "submit_async_graph_maintenance"
     ),
     "units.list": _operation(
-        "GET", "/memories/list", "list_memory_units", "get_bank_profile", query=("document_id", "limit")
+        "GET",
+        "/memories/list",
+        "list_memory_units",
+        "get_bank_profile",
+        query=("document_id", "type", "limit"),
     ),
     "operations.list": _operation("GET", "/operations", "list_operations", query=("limit", "offset")),
     "operations.read": _operation(

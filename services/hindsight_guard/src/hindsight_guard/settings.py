@@ -25,14 +25,27 @@ _DEMANDED: Mapping[str, tuple[str, frozenset[str]]] = {
         "",
         frozenset({"hindsight_guard.validator:GuardOperationValidator"}),
     ),
+    # The one schema that the tenant extension names.
+    "HINDSIGHT_API_DATABASE_SCHEMA": ("public", frozenset({"public"})),
+    # What carries content out of the process or keeps it where no clearance looks (I8).
+    "HINDSIGHT_API_OTEL_TRACES_ENABLED": ("false", frozenset({"false"})),
+    "HINDSIGHT_API_WEBHOOK_URL": ("", frozenset({""})),
+    "HINDSIGHT_API_MEMORIES_EXTENSION": ("", frozenset({""})),
+    "HINDSIGHT_API_LLM_REQUEST_EXTENSION": ("", frozenset({""})),
+    # What adds ways in.
+    "HINDSIGHT_API_HTTP_EXTENSION": ("", frozenset({""})),
+    "HINDSIGHT_API_MCP_EXTENSION": ("", frozenset({""})),
 }
+
+
+_LONGEST_LIFETIME_S = 300
 
 
 def check_hindsight_settings(environment: Mapping[str, str]) -> None:
     """Raises ``GuardMisconfigured`` naming the first setting of Hindsight that is unsafe."""
     for name, (default, accepted) in _DEMANDED.items():
         if environment.get(name, default).lower() not in {value.lower() for value in accepted}:
-            raise GuardMisconfigured(f"{name} must be {' or '.join(sorted(accepted))}")
+            raise GuardMisconfigured(f"{name} must be {' or '.join(sorted(accepted)) or 'unset'}")
 
 
 @functools.cache
@@ -46,25 +59,29 @@ def verifier_from_environment() -> TokenVerifier:
         lifetime_s = int(os.environ.get("HINDSIGHT_GUARD_MAX_LIFETIME_S", "300"))
     except ValueError:
         raise GuardMisconfigured("HINDSIGHT_GUARD_MAX_LIFETIME_S is not a number") from None
+    if not 0 < lifetime_s <= _LONGEST_LIFETIME_S:
+        raise GuardMisconfigured(f"HINDSIGHT_GUARD_MAX_LIFETIME_S must be 1 to {_LONGEST_LIFETIME_S}")
     return load_verifier(Path(file), os.environ.get("HINDSIGHT_GUARD_AUDIENCE", "hindsight"), lifetime_s)
 
 
 def listener(environment: Mapping[str, str]) -> dict[str, str | int]:
-    """uvicorn's arguments: ``HINDSIGHT_GUARD_HOST`` (default 127.0.0.1), ``…_PORT`` (default 8888),
-    ``…_TLS_CERTIFICATE_FILE`` and ``…_TLS_KEY_FILE``, without which only loopback is served."""
+    """uvicorn's arguments: ``HINDSIGHT_GUARD_HOST`` (an address, default 127.0.0.1), ``…_PORT`` (default
+    8888), ``…_TLS_CERTIFICATE_FILE`` and ``…_TLS_KEY_FILE``, without which only loopback is served.
+    """
     host = environment.get("HINDSIGHT_GUARD_HOST", "127.0.0.1")
+    try:
+        loopback = ip_address(host).is_loopback
+        port = int(environment.get("HINDSIGHT_GUARD_PORT", "8888"))
+    except ValueError:
+        raise GuardMisconfigured("HINDSIGHT_GUARD_HOST or HINDSIGHT_GUARD_PORT is none") from None
     certificate = environment.get("HINDSIGHT_GUARD_TLS_CERTIFICATE_FILE")
     key = environment.get("HINDSIGHT_GUARD_TLS_KEY_FILE")
     if bool(certificate) != bool(key):
         raise GuardMisconfigured(
             "HINDSIGHT_GUARD_TLS_CERTIFICATE_FILE and HINDSIGHT_GUARD_TLS_KEY_FILE go together"
         )
-    if not certificate and not ip_address(host).is_loopback:
-        raise GuardMisconfigured("HINDSIGHT_GUARD_HOST must be loopback without TLS")
-    options: dict[str, str | int] = {
-        "host": host,
-        "port": int(environment.get("HINDSIGHT_GUARD_PORT", "8888")),
-    }
     if certificate and key:
-        options |= {"ssl_certfile": certificate, "ssl_keyfile": key}
-    return options
+        return {"host": host, "port": port, "ssl_certfile": certificate, "ssl_keyfile": key}
+    if not loopback:
+        raise GuardMisconfigured("HINDSIGHT_GUARD_HOST must be loopback without TLS")
+    return {"host": host, "port": port}

@@ -149,7 +149,7 @@ class TokenVerifier:
         bank, operations = claims["bank"], claims["ops"]
         if not isinstance(bank, str) or not _BANK.fullmatch(bank):
             raise TokenInvalid
-        if not isinstance(operations, list) or not all(isinstance(each, str) for each in operations):
+        if not isinstance(operations, list) or not operations or not set(operations) <= OPERATIONS.keys():
             raise TokenInvalid
         return Grant(bank, frozenset(operations) & signer.operations)
 

@@ -5,7 +5,12 @@ from __future__ import annotations
 import inspect
 from typing import Any
 
-from hindsight_api.extensions import OperationValidatorExtension, ValidationResult
+from hindsight_api.extensions import (
+    OperationValidationError,
+    OperationValidatorExtension,
+    ValidationResult,
+)
+from hindsight_api.extensions.base import Extension
 from hindsight_api.extensions.operation_validator import (
     BankListContext,
     BankListResult,
@@ -32,14 +37,20 @@ _INTERNAL = frozenset({"submit_async_graph_maintenance"})
 
 
 class GuardOperationValidator(OperationValidatorExtension):
-    """Denies by default, hooks that this version does not know included."""
+    """Denies by default: a hook that Hindsight asks and that is not answered here refuses, whichever
+    version brought it. Only ``on_*``, which Hindsight calls when all is over, are left as they are.
+
+    Whether a retain is asynchronous is not among what Hindsight tells its hooks: the door refuses
+    those (asgi.py); here at least the worker's half of one is refused.
+    """
 
     def __init__(self, config: dict[str, str]) -> None:
         super().__init__(config)
         self._verifier = verifier_from_environment()
-        for name, hook in inspect.getmembers(type(self), inspect.iscoroutinefunction):
-            if hook.__module__ != __name__ and not name.startswith("on_"):
-                setattr(self, name, _denied)
+        for name in set(dir(OperationValidatorExtension)) - set(dir(Extension)) - vars(type(self)).keys():
+            if not name.startswith(("_", "on_")):
+                known = getattr(type(self), name)
+                setattr(self, name, _denied if inspect.iscoroutinefunction(known) else _denied_at_once)
 
     def _result(self, context: RequestContext, bank: str, *operations: str) -> ValidationResult:
         try:
@@ -111,5 +122,10 @@ class GuardOperationValidator(OperationValidatorExtension):
         return frozenset()
 
 
-async def _denied(*_args: Any, **_kwargs: Any) -> ValidationResult:
-    return ValidationResult.reject(_REFUSED)
+async def _denied(*_args: Any, **_kwargs: Any) -> Any:
+    # Raised, not returned: what an unknown hook should return is unknown as well.
+    raise OperationValidationError(_REFUSED)
+
+
+def _denied_at_once(*_args: Any, **_kwargs: Any) -> Any:
+    raise OperationValidationError(_REFUSED)
