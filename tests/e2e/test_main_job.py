@@ -1,8 +1,7 @@
 """The main job, from a person's sentence to its proven end, over real sockets and processes."""
 
 import asyncio
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack
 from typing import Any
 from uuid import uuid4
@@ -14,6 +13,8 @@ from devstack.authority_seed import Company, Source, seed_authority
 from devstack.client import Session
 from devstack.stack import Stack
 from openbot.memory.v1 import forget_pb2, memory_pb2
+
+from tests.eventually import until
 
 pytestmark = pytest.mark.e2e
 
@@ -49,15 +50,6 @@ class Office:
 def office(stack: Stack) -> Iterator[Office]:
     with ExitStack() as exits:
         yield Office(stack, exits)
-
-
-def until(holds: Callable[[], bool], seconds: float = 30) -> bool:
-    deadline = time.monotonic() + seconds
-    while not holds():
-        if time.monotonic() > deadline:
-            return False
-        time.sleep(0.1)
-    return True
 
 
 def is_indexed(session: Session, name: str) -> bool:

@@ -37,7 +37,8 @@ class Stack:
     """PostgreSQL, embeddings, Hindsight with our guard, memory_api and sync_daemon.
 
     ``directory`` holds logs, spans and keys of this stack. Databases named after ``name`` are made
-    anew unless ``keep`` is set. ``step`` shows what is being done. Use as a context manager.
+    anew unless ``keep`` is set. With ``index_url``, the index of another stack is used, whose
+    ``issuer`` it trusts. ``step`` shows what is being done. Use as a context manager.
     """
 
     def __init__(
@@ -49,6 +50,7 @@ class Stack:
         keep: bool = False,
         port: int | None = None,
         index_url: str | None = None,
+        issuer: DevelopmentIssuer | None = None,
         api_environment: Mapping[str, str] | None = None,
         daemon_environment: Mapping[str, str] | None = None,
         step: Step = silent,
@@ -57,7 +59,7 @@ class Stack:
         self.logs = directory / "logs"
         self.postgres = postgres
         self.name = name
-        self.issuer = DevelopmentIssuer(directory / "keys")
+        self.issuer = issuer or DevelopmentIssuer(directory / "keys")
         self.dsns: Mapping[str, str] = {}
         self._keep = keep
         self._started_postgres = False

@@ -19,8 +19,7 @@ NOW = int(time.time())
 def refused(verifier: TokenVerifier, token: str | None) -> bool:
     try:
         verifier.verify(token)
-    except TokenInvalid as error:
-        assert str(error) == "the token is not valid"
+    except TokenInvalid:
         return True
     return False
 
@@ -44,6 +43,13 @@ def test_a_signer_never_exceeds_what_it_is_configured_for(
 @pytest.mark.parametrize("token", [None, "", "garbage", "a.b.c", "....", "é.é.é", "\ud800", "a" * 5000])
 def test_what_is_no_token_is_refused(verifier: TokenVerifier, token: str | None) -> None:
     assert refused(verifier, token)
+
+
+def test_a_refusal_says_nothing_about_the_token(verifier: TokenVerifier) -> None:
+    with pytest.raises(TokenInvalid) as caught:
+        verifier.verify("secret.secret.secret")
+    assert str(caught.value) == "the token is not valid"
+    assert caught.value.__suppress_context__
 
 
 @pytest.mark.parametrize("name", ["iss", "aud", "bank", "ops", "iat", "exp", "jti"])

@@ -74,4 +74,5 @@ class OperationsAnswer(_Answer):
 class OperationPayloadAnswer(_Answer):
     """``GET …/operations/{id}?include_payload=true``."""
 
+    status: str
     task_payload: dict[str, object] | None = None

@@ -83,8 +83,8 @@ class HindsightIndex:
         transport: httpx.AsyncBaseTransport | None = None,
     ) -> None:
         url = httpx.URL(base_url)
-        if url.scheme != "https" and not _is_loopback(url.host):
-            raise ValueError("plain HTTP to the index is for loopback addresses only")
+        if url.scheme != "https" and not (url.scheme == "http" and _is_loopback(url.host)):
+            raise ValueError("the index is reached by HTTPS; plain HTTP is for loopback addresses only")
         self._signer = signer
         self._timeout_s = timeout_s
         verify: ssl.SSLContext | bool = ssl.create_default_context(cafile=str(ca_file)) if ca_file else True
