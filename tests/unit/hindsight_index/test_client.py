@@ -353,3 +353,12 @@ async def test_proxies_of_the_environment_are_not_asked(
             with pytest.raises(HindsightUnavailable):
                 await index.bank_exists(BANK)
     assert not asked.is_set()
+
+
+@pytest.mark.parametrize("text", ["", " \n", "\x07", "⟦hs-att:0123456789ab⟧"])
+async def test_a_text_of_which_nothing_would_stay_is_not_sent(
+    index: HindsightIndex, server: Server, text: str
+) -> None:
+    with pytest.raises(ValueError, match="nothing in the text can be indexed"):
+        await index.retain(BANK, "d", text)
+    assert not server.requests

@@ -10,6 +10,7 @@ from hindsight_index.errors import (
     HindsightRefused,
     HindsightUnavailable,
 )
+from hindsight_index.indexable_text import indexable
 
 __all__ = [
     "BANK_SETTINGS",
@@ -25,4 +26,5 @@ __all__ = [
     "HindsightUnavailable",
     "Hit",
     "IndexOperation",
+    "indexable",
 ]

@@ -24,6 +24,7 @@ from hindsight_index.errors import (
     HindsightRefused,
     HindsightUnavailable,
 )
+from hindsight_index.indexable_text import indexable
 from hindsight_index.responses import of_bank, ok, parsed, retry_after, says_no_document
 
 _PAGE = 100
@@ -48,6 +49,10 @@ class Document:
 
     text: str | None
     unit_count: int
+
+    def holds(self, text: str) -> bool:
+        """Whether ``retain`` of ``text`` has had its effect: these words, and units to find them by."""
+        return self.text == indexable(text) and self.unit_count > 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,9 +151,13 @@ class HindsightIndex:
     ) -> None:
         """Stores ``text`` under ``document_id``, replacing what is there; returns when it is stored.
 
-        Success may be claimed without effect (an overtaken replace): read back.
+        Success may be claimed without effect (an overtaken replace): read back and ask
+        ``Document.holds``. What is stored is ``indexable(text)``; raises ``ValueError`` if that is blank.
         """
-        item = {"content": text, "document_id": document_id}
+        content = indexable(text)
+        if not content.strip():
+            raise ValueError("nothing in the text can be indexed")
+        item = {"content": content, "document_id": document_id}
         response = await self._call(
             "POST",
             "/memories",
