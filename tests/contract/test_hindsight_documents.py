@@ -62,7 +62,7 @@ async def test_other_words_replace_the_first_everywhere(
         "艾达每天早上喝绿茶，不加糖。",
         "👩🏽‍🚀 café naïve ﷽ \u202eright\u202c\u200d \U0001f600",
         "  spaces around, a tab\t, lines\n\n  and\r\nmore  ",
-        '⟦hs-att:abcdef⟧ <b>&amp;</b> {"json": [1]} \'; DROP TABLE documents; --',
+        '⟦not ours⟧ <b>&amp;</b> {"json": [1]} \'; DROP TABLE documents; --',
         "x",
     ],
     ids=["chinese", "unicode", "whitespace", "markup", "one letter"],

@@ -24,6 +24,7 @@ from hindsight_index import (
     HindsightUnavailable,
     Hit,
     IndexOperation,
+    NothingToIndex,
 )
 
 BANK = "bank-0123456789"
@@ -359,6 +360,6 @@ async def test_proxies_of_the_environment_are_not_asked(
 async def test_a_text_of_which_nothing_would_stay_is_not_sent(
     index: HindsightIndex, server: Server, text: str
 ) -> None:
-    with pytest.raises(ValueError, match="nothing in the text can be indexed"):
+    with pytest.raises(NothingToIndex):
         await index.retain(BANK, "d", text)
     assert not server.requests

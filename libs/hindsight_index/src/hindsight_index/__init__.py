@@ -9,6 +9,7 @@ from hindsight_index.errors import (
     HindsightProtocolError,
     HindsightRefused,
     HindsightUnavailable,
+    NothingToIndex,
 )
 from hindsight_index.indexable_text import indexable
 
@@ -26,5 +27,6 @@ __all__ = [
     "HindsightUnavailable",
     "Hit",
     "IndexOperation",
+    "NothingToIndex",
     "indexable",
 ]

@@ -23,6 +23,7 @@ from hindsight_index.errors import (
     HindsightProtocolError,
     HindsightRefused,
     HindsightUnavailable,
+    NothingToIndex,
 )
 from hindsight_index.indexable_text import indexable
 from hindsight_index.responses import of_bank, ok, parsed, retry_after, says_no_document
@@ -152,11 +153,11 @@ class HindsightIndex:
         """Stores ``text`` under ``document_id``, replacing what is there; returns when it is stored.
 
         Success may be claimed without effect (an overtaken replace): read back and ask
-        ``Document.holds``. What is stored is ``indexable(text)``; raises ``ValueError`` if that is blank.
+        ``Document.holds``. What is stored is ``indexable(text)``; raises ``NothingToIndex`` if that is blank.
         """
         content = indexable(text)
         if not content.strip():
-            raise ValueError("nothing in the text can be indexed")
+            raise NothingToIndex
         item = {"content": content, "document_id": document_id}
         response = await self._call(
             "POST",

@@ -39,3 +39,9 @@ class HindsightProtocolError(HindsightError):
     """An answer that 1.1.0 does not give: another status, no JSON, or another shape."""
 
     text = "the index gave an answer that makes no sense"
+
+
+class NothingToIndex(HindsightError):
+    """The text holds only what Hindsight would drop. Trying again changes nothing."""
+
+    text = "nothing in the text can be indexed"

@@ -1,0 +1,108 @@
+"""Runs in Hindsight's own environment: asks every hook of the guard and prints the answers as JSON.
+
+Not a test module: test_guard_hooks.py starts it, with the guard's settings in the environment and the
+questions as JSON on standard input: ``{"bank": …, "tokens": {name: token}}``. It answers with a list of
+``{"hook", "asked", "token", "answer"}``; an answer is ``allowed``, ``refused`` or what else came back.
+"""
+
+import asyncio
+import inspect
+import json
+import sys
+from types import SimpleNamespace
+from typing import Any
+
+from hindsight_api.extensions import OperationValidationError, OperationValidatorExtension
+from hindsight_api.extensions import operation_validator as hooks
+from hindsight_api.extensions.base import Extension
+from hindsight_api.extensions.tenant import AuthenticationError
+from hindsight_api.models import RequestContext
+
+
+async def hook_of_a_newer_version(self: Any, ctx: Any) -> Any:
+    """What upstream would add: accepts unless overridden."""
+    return hooks.ValidationResult.accept()
+
+
+def plain_hook_of_a_newer_version(self: Any, ctx: Any) -> Any:
+    """The same, not a coroutine."""
+    return hooks.ValidationResult.accept()
+
+
+# Before the guard is imported, as a newer Hindsight would have them.
+OperationValidatorExtension.validate_novelty = hook_of_a_newer_version
+OperationValidatorExtension.resolve_novelty = plain_hook_of_a_newer_version
+
+from hindsight_guard.tenant import GuardTenantExtension  # noqa: E402
+from hindsight_guard.validator import GuardOperationValidator  # noqa: E402
+
+#: Hooks that are asked once for each of these.
+_KINDS = {
+    "precheck": hooks.PrecheckOperation,
+    "validate_bank_read": hooks.BankReadOperation,
+    "validate_bank_write": hooks.BankWriteOperation,
+}
+
+
+async def answer(call: Any) -> object:
+    try:
+        result = call()
+        result = await result if inspect.isawaitable(result) else result
+    except (OperationValidationError, AuthenticationError):
+        return "refused"
+    if isinstance(result, hooks.ValidationResult):
+        return "allowed" if result.allowed else "refused"
+    if isinstance(result, hooks.BankListResult):
+        return result.banks
+    if isinstance(result, hooks.BankListScope):
+        return result.bank_ids
+    if isinstance(result, (set, frozenset)):
+        return sorted(result)
+    return result if isinstance(result, list | None) else getattr(result, "schema_name", "something else")
+
+
+async def main() -> None:
+    asked = json.load(sys.stdin)
+    bank = asked["bank"]
+    validator, tenant = GuardOperationValidator({}), GuardTenantExtension({})
+    names = sorted(
+        name
+        for name in set(dir(OperationValidatorExtension)) - set(dir(Extension))
+        if not name.startswith(("_", "on_"))
+    )
+    answers: list[dict[str, object]] = []
+    for token_name, token in asked["tokens"].items():
+        context = RequestContext(api_key=token, internal=token_name == "worker")
+        for name in names:
+            for kind in _KINDS.get(name, [None]):
+                ctx = SimpleNamespace(
+                    bank_id=bank,
+                    request_context=context,
+                    operation=kind,
+                    attachments=[],
+                    contents=[],
+                    banks=[{"bank_id": bank}],
+                )
+                arguments: tuple[object, ...] = (ctx,)
+                if name == "filter_mcp_tools":
+                    arguments = (bank, context, frozenset({"recall"}))
+                elif name == "bank_list_scope":
+                    arguments = (context,)
+                hook = getattr(validator, name)
+                given = await answer(lambda hook=hook, arguments=arguments: hook(*arguments))
+                answers.append(
+                    {"hook": name, "asked": kind and kind.value, "token": token_name, "answer": given}
+                )
+        for name in ("authenticate", "authenticate_mcp"):
+            given = await answer(lambda name=name, context=context: getattr(tenant, name)(context))
+            answers.append({"hook": name, "asked": None, "token": token_name, "answer": given})
+        fields = await answer(
+            lambda context=context: tenant.get_allowed_config_fields(context, asked["bank"])
+        )
+        answers.append(
+            {"hook": "get_allowed_config_fields", "asked": None, "token": token_name, "answer": fields}
+        )
+    sys.stdout.write(f"ANSWERS {json.dumps(answers)}\n")
+
+
+asyncio.run(main())
