@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import signal
-import sys
 from contextlib import AsyncExitStack
 from datetime import timedelta
 
@@ -15,11 +13,8 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection
 from hindsight_index import BankTokenSigner, HindsightIndex
 from openbot.memory.v1 import memory_service_pb2, memory_service_pb2_grpc
-from opentelemetry.instrumentation.asyncpg import AsyncPGInstrumentor
 from opentelemetry.instrumentation.grpc import aio_server_interceptor
-from opentelemetry.instrumentation.httpx import HTTPXClientInstrumentor
-from pydantic import ValidationError
-from telemetry import configure_logs, configure_spans
+from service_process import run_service
 from tenant_db import DatabaseError, TenantDatabase
 
 from memory_api.health import Health
@@ -35,40 +30,19 @@ _log = structlog.get_logger()
 
 
 def main() -> int:
-    """Runs the service until SIGTERM or SIGINT. Returns the exit status: 2 for wrong settings."""
-    try:
-        settings = Settings()
-    except ValidationError as error:
-        for wrong in error.errors(include_input=False, include_url=False):
-            name = "_".join(map(str, wrong["loc"])).upper()
-            print(f"MEMORY_API_{name}: {wrong['msg']}", file=sys.stderr)  # noqa: T201 - no log yet
-        return 2
-    configure_logs("memory_api", settings.log_level)
-    try:
-        asyncio.run(serve(settings))
-    except (ConfigurationError, DatabaseError, OSError, ValueError) as error:
-        _log.error("cannot start", why=str(error) if isinstance(error, _SPEAKING) else None, exc_info=error)
-        return 2
-    return 0
+    """Runs the service until SIGTERM or SIGINT. Returns the exit status: 2 if it cannot start."""
+    return run_service("memory_api", Settings, serve, speaking=(ConfigurationError, DatabaseError))
 
 
-# Errors whose text is ours or the operating system's about a file, never a request's.
-_SPEAKING = (ConfigurationError, DatabaseError, OSError)
-
-
-async def serve(settings: Settings) -> None:
-    """Starts everything, serves until a signal, then drains."""
+async def serve(settings: Settings, stop: asyncio.Event) -> None:
+    """Starts everything, serves until ``stop``, then drains."""
     verifier = IdentityVerifier(
         parse_issuers(settings.identity_file.read_text(encoding="utf-8")),
         audience=settings.audience,
         leeway=timedelta(seconds=settings.leeway_s),
     )
     signer = BankTokenSigner(settings.bank_token_key_file.read_bytes(), issuer=settings.bank_token_issuer)
-    provider = configure_spans("memory_api", otlp_endpoint=settings.otlp_endpoint, file=settings.spans_file)
-    AsyncPGInstrumentor().instrument()
-    HTTPXClientInstrumentor().instrument()
     async with AsyncExitStack() as stack:
-        stack.callback(provider.shutdown)
         database = await stack.enter_async_context(
             TenantDatabase(
                 settings.database_url.get_secret_value(),
@@ -110,11 +84,13 @@ async def serve(settings: Settings) -> None:
         _listen(server, settings)
         await server.start()
         _log.info("serving", host=settings.host, port=settings.port)
-        await _until_signal(health)
+        watching = asyncio.create_task(health.watch())
+        await stop.wait()
         _log.info("draining")
+        watching.cancel()
+        await asyncio.gather(watching, return_exceptions=True)
         await health.drain()
         await server.stop(settings.drain_s)
-        _log.info("stopped")
 
 
 def _listen(server: grpc.aio.Server, settings: Settings) -> None:
@@ -131,16 +107,3 @@ def _listen(server: grpc.aio.Server, settings: Settings) -> None:
         bound = server.add_insecure_port(address)
     if not bound:
         raise OSError("the address cannot be bound")
-
-
-async def _until_signal(health: Health) -> None:
-    stop = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, stop.set)
-    watching = asyncio.create_task(health.watch())
-    try:
-        await stop.wait()
-    finally:
-        watching.cancel()
-        await asyncio.gather(watching, return_exceptions=True)

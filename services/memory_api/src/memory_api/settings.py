@@ -4,22 +4,18 @@ from __future__ import annotations
 
 from ipaddress import ip_address
 from pathlib import Path
-from typing import Literal, Self
+from typing import Self
 
-from pydantic import Field, SecretStr, model_validator
-from pydantic_settings import BaseSettings, SettingsConfigDict
+from pydantic import Field, model_validator
+from pydantic_settings import SettingsConfigDict
+from service_process import ServiceSettings
 
 
-class Settings(BaseSettings):
-    """Verified before the first request; a wrong one stops the start with its name."""
+class Settings(ServiceSettings):
+    """Verified before the first request. ``database_url`` logs in as a member of the role memory_api."""
 
-    model_config = SettingsConfigDict(
-        env_prefix="MEMORY_API_", frozen=True, extra="forbid", hide_input_in_errors=True
-    )
+    model_config = SettingsConfigDict(env_prefix="MEMORY_API_")
 
-    database_url: SecretStr = Field(
-        description="PostgreSQL URL of a login that is a member of the role memory_api."
-    )
     database_max_connections: int = Field(10, ge=1, le=200, description="Size of the connection pool.")
     statement_timeout_s: float = Field(5, gt=0, le=60, description="Longest a statement may run, in seconds.")
 
@@ -42,15 +38,8 @@ class Settings(BaseSettings):
     audience: str = Field(min_length=1, description="The `aud` that tokens must contain.")
     leeway_s: float = Field(30, ge=0, le=120, description="Clock difference allowed in tokens, in seconds.")
 
-    index_url: str = Field(description="Base URL of Hindsight.")
-    index_ca_file: Path | None = Field(None, description="PEM authorities for Hindsight's certificate.")
     index_timeout_s: float = Field(1.5, gt=0, le=30, description="Longest the index may take, in seconds.")
-    bank_token_key_file: Path = Field(description="PEM Ed25519 private key that signs one-bank tokens.")
     bank_token_issuer: str = Field("openbot-memory-api", description="Issuer name in one-bank tokens.")
-
-    otlp_endpoint: str | None = Field(None, description="OTLP gRPC endpoint for spans.")
-    spans_file: Path | None = Field(None, description="File that receives spans as JSON (development).")
-    log_level: Literal["debug", "info", "warning", "error"] = Field("info", description="Least level logged.")
 
     @model_validator(mode="after")
     def _transport_is_safe(self) -> Self:

@@ -3,16 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import signal
-import sys
 from contextlib import AsyncExitStack
 
 import structlog
 from hindsight_index import BankTokenSigner, HindsightIndex
-from opentelemetry.instrumentation.asyncpg import AsyncPGInstrumentor
-from opentelemetry.instrumentation.httpx import HTTPXClientInstrumentor
-from pydantic import ValidationError
-from telemetry import configure_logs, configure_spans
+from service_process import run_service
 from tenant_db import DatabaseError, TenantDatabase
 
 from sync_daemon.clearance import Clearance
@@ -28,37 +23,15 @@ _log = structlog.get_logger()
 
 
 def main() -> int:
-    """Runs the daemon until SIGTERM or SIGINT. Returns the exit status: 2 for wrong settings."""
-    try:
-        settings = Settings()
-    except ValidationError as error:
-        for wrong in error.errors(include_input=False, include_url=False):
-            name = "_".join(map(str, wrong["loc"])).upper()
-            print(f"SYNC_DAEMON_{name}: {wrong['msg']}", file=sys.stderr)  # noqa: T201 - no log yet
-        return 2
-    configure_logs("sync_daemon", settings.log_level)
-    try:
-        asyncio.run(run(settings))
-    except (DatabaseError, OSError, ValueError) as error:
-        why = str(error) if isinstance(error, DatabaseError | OSError) else None
-        _log.error("cannot start", why=why, exc_info=error)
-        return 2
-    return 0
+    """Runs the daemon until SIGTERM or SIGINT. Returns the exit status: 2 if it cannot start."""
+    return run_service("sync_daemon", Settings, run, speaking=(DatabaseError,))
 
 
-async def run(settings: Settings) -> None:
-    """Starts every duty and lets each finish what it holds after a signal."""
+async def run(settings: Settings, stop: asyncio.Event) -> None:
+    """Starts every duty and lets each finish what it holds after ``stop``."""
     signer = BankTokenSigner(settings.bank_token_key_file.read_bytes(), issuer=settings.bank_token_issuer)
-    provider = configure_spans("sync_daemon", otlp_endpoint=settings.otlp_endpoint, file=settings.spans_file)
-    AsyncPGInstrumentor().instrument()
-    HTTPXClientInstrumentor().instrument()
     dsn = settings.database_url.get_secret_value()
-    stop = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, stop.set)
     async with AsyncExitStack() as stack:
-        stack.callback(provider.shutdown)
         database = await stack.enter_async_context(
             TenantDatabase(
                 dsn,
@@ -99,4 +72,3 @@ async def run(settings: Settings) -> None:
         finally:
             listening.cancel()
             await asyncio.gather(listening, return_exceptions=True)
-        _log.info("stopped")

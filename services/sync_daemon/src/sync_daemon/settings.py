@@ -2,36 +2,28 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Literal, Self
 
-from pydantic import Field, SecretStr, model_validator
-from pydantic_settings import BaseSettings, SettingsConfigDict
+from pydantic import Field, model_validator
+from pydantic_settings import SettingsConfigDict
+from service_process import ServiceSettings
 
 # How far the guard lets clocks differ, in seconds (services/hindsight_guard).
 _GUARD_LEEWAY_S = 5.0
 
 
-class Settings(BaseSettings):
-    """Verified before the first row is leased; a wrong one stops the start with its name."""
+class Settings(ServiceSettings):
+    """Verified before the first row is leased. ``database_url`` logs in as a member of sync_daemon."""
 
-    model_config = SettingsConfigDict(
-        env_prefix="SYNC_DAEMON_", frozen=True, extra="forbid", hide_input_in_errors=True
-    )
+    model_config = SettingsConfigDict(env_prefix="SYNC_DAEMON_")
 
-    database_url: SecretStr = Field(
-        description="PostgreSQL URL of a login that is a member of the role sync_daemon."
-    )
     statement_timeout_s: float = Field(
         10, gt=0, le=60, description="Longest a statement may run, in seconds."
     )
 
-    index_url: str = Field(description="Base URL of Hindsight.")
-    index_ca_file: Path | None = Field(None, description="PEM authorities for Hindsight's certificate.")
     index_timeout_s: float = Field(
         30, gt=0, le=120, description="Longest one call to the index may take, in seconds."
     )
-    bank_token_key_file: Path = Field(description="PEM Ed25519 private key that signs one-bank tokens.")
     bank_token_issuer: str = Field("openbot-sync-daemon", description="Issuer name in one-bank tokens.")
 
     workers: int = Field(4, ge=1, le=64, description="Memories converged at a time.")
@@ -49,10 +41,6 @@ class Settings(BaseSettings):
             " openbot.backups. `undeclared`: forgets never become cleared."
         ),
     )
-
-    otlp_endpoint: str | None = Field(None, description="OTLP gRPC endpoint for spans.")
-    spans_file: Path | None = Field(None, description="File that receives spans as JSON (development).")
-    log_level: Literal["debug", "info", "warning", "error"] = Field("info", description="Least level logged.")
 
     @property
     def write_margin_s(self) -> float:
