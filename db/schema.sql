@@ -15,8 +15,10 @@ CREATE FUNCTION openbot.check_forget_proven() RETURNS trigger
     LANGUAGE plpgsql
     AS $$
 begin
-  if old.state = 'cleared' or (old.state = 'clearing' and new.state = 'stopped_use') then
-    raise exception 'a forget does not go back' using errcode = 'check_violation';
+  if old.state = 'cleared' or (old.state, new.state) in (
+    ('clearing', 'stopped_use'), ('stopped_use', 'cleared')
+  ) then
+    raise exception 'forget: no way from % to %', old.state, new.state using errcode = 'check_violation';
   end if;
   if new.state = 'cleared' and (
     not exists (select from openbot.forget_items where forget_id = new.forget_id)
@@ -103,6 +105,16 @@ CREATE FUNCTION openbot.general_usable(asking_bot text) RETURNS boolean
               JOIN openbot.company_members USING (company_id))
            WHERE (((bots.company_id)::text = openbot.tenant_company()) AND ((bots.bot_id)::text = general_usable.asking_bot) AND bots.general_preferences AND ((company_members.user_id)::text = openbot.tenant_user())))) AS "exists";
 END;
+CREATE FUNCTION openbot.refuse_late_items() RETURNS trigger
+    LANGUAGE plpgsql
+    AS $$
+begin
+  if exists (select from openbot.forgets where forget_id = new.forget_id and state <> 'stopped_use') then
+    raise exception 'this forget takes no more memories' using errcode = 'check_violation';
+  end if;
+  return new;
+end
+$$;
 CREATE FUNCTION openbot.refuse_revival() RETURNS trigger
     LANGUAGE plpgsql
     AS $$
@@ -110,6 +122,9 @@ begin
   if old.state = 'forgotten' or (new.text is not null and new.text is distinct from old.text) then
     raise exception 'a memory is forgotten for ever and its words are never edited'
       using errcode = 'check_violation';
+  end if;
+  if new.version <= old.version then
+    raise exception 'a change raises the version' using errcode = 'check_violation';
   end if;
   return new;
 end
@@ -211,6 +226,7 @@ CREATE TABLE openbot.clearance_evidence (
     observed jsonb NOT NULL,
     prober text NOT NULL,
     probed_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+    CONSTRAINT clearance_evidence_counts_and_flags CHECK (((jsonb_typeof(observed) = 'object'::text) AND (NOT jsonb_path_exists(observed, '$.*?(@.type() != "number" && @.type() != "boolean")'::jsonpath)) AND (NOT jsonb_path_exists(observed, '$.keyvalue()?(!(@."key" like_regex "^[a-z_]{1,32}$"))'::jsonpath)))),
     CONSTRAINT clearance_evidence_prober_check CHECK ((prober ~ '^[a-z_]+/[0-9a-z.+-]{1,32}$'::text)),
     CONSTRAINT clearance_evidence_reason_iff_pending CHECK ((cleared = (reason IS NULL)))
 );
@@ -366,6 +382,7 @@ CREATE INDEX source_bot_grants_by_bot ON openbot.source_bot_grants USING btree (
 CREATE INDEX source_user_grants_by_user ON openbot.source_user_grants USING btree (company_id, user_id);
 CREATE INDEX sources_by_team ON openbot.sources USING btree (company_id, team_id);
 CREATE INDEX team_members_by_user ON openbot.team_members USING btree (company_id, user_id);
+CREATE TRIGGER forget_items_refuse_late BEFORE INSERT ON openbot.forget_items FOR EACH ROW EXECUTE FUNCTION openbot.refuse_late_items();
 CREATE TRIGGER forgets_proven BEFORE UPDATE ON openbot.forgets FOR EACH ROW EXECUTE FUNCTION openbot.check_forget_proven();
 CREATE TRIGGER memories_refuse_revival BEFORE UPDATE ON openbot.memories FOR EACH ROW EXECUTE FUNCTION openbot.refuse_revival();
 CREATE TRIGGER outbox_transition BEFORE UPDATE ON openbot.outbox FOR EACH ROW EXECUTE FUNCTION openbot.check_outbox_transition();

@@ -54,13 +54,17 @@ create table openbot.memories (
 create index memories_by_person on openbot.memories (company_id, user_id, recorded_at desc, memory_id desc);
 create index memories_by_scope on openbot.memories (scope_id);
 
--- What was forgotten never comes back (I7), and confirmed words are never edited in place.
+-- What was forgotten never comes back (I7), confirmed words are never edited in place, and whatever
+-- changes has another version, on which etags rest.
 create function openbot.refuse_revival() returns trigger
   language plpgsql as $$
 begin
   if old.state = 'forgotten' or (new.text is not null and new.text is distinct from old.text) then
     raise exception 'a memory is forgotten for ever and its words are never edited'
       using errcode = 'check_violation';
+  end if;
+  if new.version <= old.version then
+    raise exception 'a change raises the version' using errcode = 'check_violation';
   end if;
   return new;
 end

@@ -24,12 +24,25 @@ create table openbot.forget_items (
 );
 create index forget_items_by_memory on openbot.forget_items (memory_id);
 
+-- A forget names its memories when it is made. Later ones would be called cleared unproven (I8).
+create function openbot.refuse_late_items() returns trigger
+  language plpgsql as $$
+begin
+  if exists (select from openbot.forgets where forget_id = new.forget_id and state <> 'stopped_use') then
+    raise exception 'this forget takes no more memories' using errcode = 'check_violation';
+  end if;
+  return new;
+end
+$$;
+create trigger forget_items_refuse_late before insert on openbot.forget_items
+  for each row execute function openbot.refuse_late_items();
+
 -- The domains that must be proven before a forget is cleared (I8).
 create type openbot.clearance_domain as enum
   ('authority_active', 'index_active', 'index_operations', 'backups');
 
--- What was asked of a domain and what it answered, append-only and without content. `observed`
--- holds counts and flags only.
+-- What was asked of a domain and what it answered, append-only and without content: `observed`
+-- maps the daemon's own words to counts and flags.
 create table openbot.clearance_evidence (
   evidence_id bigint generated always as identity primary key,
   company_id openbot.external_id not null,
@@ -43,7 +56,12 @@ create table openbot.clearance_evidence (
   prober text not null check (prober ~ '^[a-z_]+/[0-9a-z.+-]{1,32}$'),
   probed_at timestamptz not null default clock_timestamp(),
   foreign key (forget_id, memory_id) references openbot.forget_items (forget_id, memory_id),
-  constraint clearance_evidence_reason_iff_pending check (cleared = (reason is null))
+  constraint clearance_evidence_reason_iff_pending check (cleared = (reason is null)),
+  constraint clearance_evidence_counts_and_flags check (
+    jsonb_typeof(observed) = 'object'
+    and not jsonb_path_exists(observed, '$.* ? (@.type() != "number" && @.type() != "boolean")')
+    and not jsonb_path_exists(observed, '$.keyvalue() ? (!(@.key like_regex "^[a-z_]{1,32}$"))')
+  )
 );
 create index clearance_evidence_latest
   on openbot.clearance_evidence (forget_id, memory_id, domain, evidence_id desc);
@@ -69,8 +87,10 @@ left join lateral (
 create function openbot.check_forget_proven() returns trigger
   language plpgsql as $$
 begin
-  if old.state = 'cleared' or (old.state = 'clearing' and new.state = 'stopped_use') then
-    raise exception 'a forget does not go back' using errcode = 'check_violation';
+  if old.state = 'cleared' or (old.state, new.state) in (
+    ('clearing', 'stopped_use'), ('stopped_use', 'cleared')
+  ) then
+    raise exception 'forget: no way from % to %', old.state, new.state using errcode = 'check_violation';
   end if;
   if new.state = 'cleared' and (
     not exists (select from openbot.forget_items where forget_id = new.forget_id)
@@ -160,4 +180,5 @@ drop view openbot.clearance;
 drop table openbot.clearance_evidence;
 drop type openbot.clearance_domain;
 drop table openbot.forget_items, openbot.forgets;
+drop function openbot.refuse_late_items;
 drop function openbot.check_forget_proven;

@@ -13,7 +13,12 @@ import pytest
 from devstack.bank_tokens import BankTokens
 from devstack.issuer import MEMORY_API_SIGNER, SYNC_DAEMON_SIGNER
 from devstack.stack import Stack
+from hindsight_guard.operations import OPERATIONS
 from hindsight_index import HindsightIndex
+
+from tests.contract.inside import Inside, ask_inside
+
+HOOK_BANK = "bank-0123456789"
 
 
 @pytest.fixture
@@ -49,6 +54,25 @@ async def http(hindsight: Any) -> AsyncIterator[httpx.AsyncClient]:
     """Plain HTTP to the guarded Hindsight, for what our client would never send."""
     async with httpx.AsyncClient(base_url=hindsight.base_url, trust_env=False, timeout=30) as client:
         yield client
+
+
+@pytest.fixture(scope="session")
+def inside(stack: Stack, api: BankTokens, daemon: BankTokens) -> Inside:
+    """Hindsight's routes and defaults, and every hook of the guard asked about one bank with a token for each
+    operation, with none, as Hindsight's own worker and with tokens for another bank."""
+    tokens: dict[str, str | None] = {
+        operation: (api if operation == "recall" else daemon).token(HOOK_BANK, operation)
+        for operation in OPERATIONS
+    }
+    tokens |= {
+        "none": None,
+        "garbage": "garbage",
+        "worker": None,
+        "another bank": daemon.token("bank-9876543210", *OPERATIONS),
+        "another bank, recall": api.token("bank-9876543210", *OPERATIONS),
+    }
+    assert stack.hindsight_config is not None
+    return ask_inside(stack.hindsight_config, HOOK_BANK, tokens, stack.directory)
 
 
 @pytest.fixture(scope="session")

@@ -8,6 +8,9 @@ import pytest
 from devstack.ports import accepts_connections, free_port
 from devstack.process import base_environment
 from devstack.stack import Stack
+from hindsight_guard.settings import DEMANDED
+
+from tests.contract.inside import Inside
 
 pytestmark = pytest.mark.hindsight
 
@@ -60,6 +63,12 @@ def test_a_wrong_setting_is_named(start: Start, name: str, value: str | None) ->
     assert done.returncode == 2
     assert name in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_the_defaults_that_the_guard_counts_on_are_hindsights(inside: Inside) -> None:
+    code = {"HINDSIGHT_API_TENANT_EXTENSION", "HINDSIGHT_API_OPERATION_VALIDATOR_EXTENSION"}
+    for name, (default, _) in DEMANDED.items():
+        assert name in code or (name, inside["defaults"][name]) == (name, default)
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import uuid4
 
@@ -103,7 +104,7 @@ async def test_of_what_hindsight_would_drop_nothing_is_sent(
 async def test_a_long_text_becomes_several_units_of_its_own_words(
     index: HindsightIndex, index_rows: asyncpg.Connection, bank: str
 ) -> None:
-    text = " ".join(f"Sentence number {number} is about tea." for number in range(300))
+    text = " ".join(f"Sentence number {number} is about tea." for number in range(90))
     await index.ensure_bank(bank)
     await index.retain(bank, "d", text)
     document = await index.document(bank, "d")
@@ -223,6 +224,20 @@ async def test_a_retain_makes_no_bank(
     assert await places_with(index_rows, marker) == set()
 
 
+async def test_after_its_expiry_a_write_changes_nothing(index: HindsightIndex, bank: str) -> None:
+    await index.ensure_bank(bank)
+    await index.retain(bank, "d", "Ada drinks green tea.")
+    past = datetime.now(UTC) - timedelta(seconds=10)
+    with pytest.raises(HindsightRefused):
+        await index.retain(bank, "d", "Ada drinks black coffee.", expires_at=past)
+    with pytest.raises(HindsightRefused):
+        await index.delete_document(bank, "d", expires_at=past)
+    with pytest.raises(HindsightRefused):
+        await index.ensure_bank(f"{bank}-2", expires_at=past)
+    assert await index.document(bank, "d") == Document("Ada drinks green tea.", 1)
+    assert await index.bank_exists(f"{bank}-2") is False
+
+
 async def test_an_asynchronous_retain_is_refused_and_leaves_nothing(
     index: HindsightIndex,
     http: httpx.AsyncClient,
@@ -257,8 +272,9 @@ async def test_many_banks_share_the_same_few_indexes(
         )
 
     before = await indexes()
-    for _ in range(5):
-        bank = f"bank-{uuid4().hex}"
+    banks = [f"bank-{uuid4().hex}" for _ in range(20)]
+    for bank in banks:
         await index.ensure_bank(bank)
+    for bank in banks[::10]:
         await index.retain(bank, "d", "Ada drinks green tea.")
     assert await indexes() == before

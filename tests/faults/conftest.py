@@ -12,11 +12,13 @@ from devstack.postgres import EmbeddedPostgres
 from devstack.stack import Stack
 
 from tests.faults.proxy import FaultyProxy
+from tests.faults.systems import daemon_of
 
 #: Short, so that a lease left behind by a killed daemon is rescued within a test.
 DAEMON = {
     "SYNC_DAEMON_LEASE_S": "14",
     "SYNC_DAEMON_INDEX_TIMEOUT_S": "2",
+    "SYNC_DAEMON_CLOCK_SKEW_S": "0",
     "SYNC_DAEMON_POLL_S": "0.5",
     "SYNC_DAEMON_CLEARANCE_POLL_S": "0.3",
 }
@@ -51,15 +53,14 @@ def fragile(
 
 @pytest.fixture
 def lin(fragile: Stack, proxy: FaultyProxy) -> Iterator[Session]:
-    """Lin in a company of the test's own; the proxy is healed and the daemon runs before and after."""
+    """Lin in a company of the test's own; the proxy is healed and the usual daemon runs before and after."""
     company = f"faults-{uuid4().hex[:12]}"
     facts = Company(company, members=("lin",), bots={"assistant": True})
     asyncio.run(seed_authority(fragile.dsns["authority_writer"], facts))
-    proxy.heal()
-    if fragile.sync_daemon is None or not fragile.sync_daemon.running:
-        fragile.start_sync_daemon()
+    usual = fragile.sync_daemon
     with Session(fragile.address, fragile.issuer, user="lin", company=company, bot="assistant") as session:
         yield session
     proxy.heal()
-    if not fragile.sync_daemon or not fragile.sync_daemon.running:
+    if fragile.sync_daemon is not usual or not daemon_of(fragile).running:
+        daemon_of(fragile).terminate(20)
         fragile.start_sync_daemon()

@@ -23,16 +23,30 @@ class Request:
     forward: Callable[[], Awaitable[bytes]]
 
 
+class Kept:
+    """A fault that keeps requests where they are: in the network, neither arrived nor refused."""
+
+    def __init__(self) -> None:
+        self.arrived = threading.Event()
+        self.requests: list[Request] = []
+
+    async def __call__(self, request: Request) -> bytes:
+        self.requests.append(request)
+        self.arrived.set()
+        await asyncio.sleep(120)
+        raise CutConnection
+
+
 class Held:
     """A fault that forwards the request, then keeps the answer back until it is let go."""
 
     def __init__(self) -> None:
-        self.stored = threading.Event()
+        self.arrived = threading.Event()
         self._let_go = threading.Event()
 
     async def __call__(self, request: Request) -> bytes:
         answer = await request.forward()
-        self.stored.set()
+        self.arrived.set()
         while not self._let_go.is_set():  # noqa: ASYNC110 - set by another thread
             await asyncio.sleep(0.02)
         return answer
@@ -56,11 +70,12 @@ Fault = Callable[[Request], Awaitable[bytes]]
 
 @dataclass
 class Rule:
-    """A fault for requests whose ``METHOD path`` matches, at most ``times`` times."""
+    """A fault for requests whose ``METHOD path`` matches and whose body has ``words``, ``times`` times."""
 
     pattern: re.Pattern[str]
     fault: Fault
     times: int
+    words: bytes
     met: threading.Event = field(default_factory=threading.Event)
 
 
@@ -90,9 +105,10 @@ class FaultyProxy:
         self._thread.join(10)
         self._loop.close()
 
-    def on(self, pattern: str, fault: Fault, times: int = 1_000_000) -> Rule:
-        """From now on, ``fault`` is what happens to requests matching ``pattern``; newest rule first."""
-        rule = Rule(re.compile(pattern), fault, times)
+    def on(self, pattern: str, fault: Fault, times: int = 1_000_000, words: str = "") -> Rule:
+        """From now on, ``fault`` is what happens to requests matching ``pattern`` whose body holds
+        ``words``; newest rule first."""
+        rule = Rule(re.compile(pattern), fault, times, words.encode())
         self._rules.insert(0, rule)
         return rule
 
@@ -168,7 +184,8 @@ class FaultyProxy:
 
     async def _answer(self, request: Request) -> bytes:
         for rule in self._rules:
-            if rule.times > 0 and rule.pattern.search(f"{request.method} {request.path}"):
+            line = f"{request.method} {request.path}"
+            if rule.times > 0 and rule.pattern.search(line) and rule.words in request.body:
                 rule.times -= 1
                 rule.met.set()
                 return await rule.fault(request)

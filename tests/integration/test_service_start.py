@@ -95,16 +95,23 @@ def health(channel: grpc.Channel, name: str) -> Any:
         return error.code()
 
 
+#: TLS with files that are there and hold no PEM.
+TLS = {
+    "MEMORY_API_INSECURE_LOOPBACK": "false",
+    "MEMORY_API_TLS_CERTIFICATE_FILE": __file__,
+    "MEMORY_API_TLS_KEY_FILE": __file__,
+}
+
+
 @pytest.mark.parametrize(
     ("change", "named"),
     [
         ({"MEMORY_API_AUDIENCE": ""}, "MEMORY_API_AUDIENCE"),
-        ({"MEMORY_API_HOST": "0.0.0.0"}, "insecure_loopback"),  # noqa: S104 - what is refused
-        ({"MEMORY_API_INSECURE_LOOPBACK": "false"}, "tls_certificate_file"),
-        ({"MEMORY_API_TLS_KEY_FILE": "/nowhere"}, "tls_key_file"),
-        ({"MEMORY_API_PORT": "0"}, "MEMORY_API_PORT"),
-        ({"MEMORY_API_IDENTITY_FILE": "/nowhere"}, "/nowhere"),
-        ({"MEMORY_API_BANK_TOKEN_KEY_FILE": "/nowhere"}, "/nowhere"),
+        (TLS, "MEMORY_API_TLS_CERTIFICATE_FILE"),
+        ({"MEMORY_API_BANK_TOKEN_KEY_FILE": __file__}, "MEMORY_API_BANK_TOKEN_KEY_FILE"),
+        ({"MEMORY_API_INDEX_URL": "http://192.0.2.1"}, "MEMORY_API_INDEX_URL"),
+        ({"MEMORY_API_DATABASE_URL": "postgresql://a:b@127.0.0.1:9/c"}, "MEMORY_API_DATABASE_URL"),
+        ({"MEMORY_API_SPANS_FILE": "/nowhere/spans"}, "/nowhere/spans"),
     ],
 )
 def test_memory_api_refuses_wrong_settings_by_name(
@@ -113,6 +120,7 @@ def test_memory_api_refuses_wrong_settings_by_name(
     status, output = run("memory_api", api_environment | change)
     assert status == 2
     assert named in output
+    assert "Traceback" not in output
     assert api_environment["MEMORY_API_DATABASE_URL"] not in output
 
 

@@ -125,6 +125,40 @@ async def test_a_login_that_could_bypass_row_level_security_is_refused(database:
             pass
 
 
+@pytest.mark.parametrize(
+    "grant",
+    [
+        "grant sync_daemon to {login}",
+        "grant authority_writer to {login}",
+        "alter table openbot.forgets owner to {login}",
+        "alter function openbot.tenant_company() owner to {login}",
+        "alter schema openbot owner to {login}",
+        "grant create on schema openbot to {login}",
+        "alter role {login} bypassrls",
+    ],
+)
+async def test_one_right_too_many_keeps_the_service_from_starting(
+    database: ClonedDatabase, grant: str
+) -> None:
+    login = f"extra_{database.name}"
+    connection = await asyncpg.connect(database.admin_dsn)
+    try:
+        await connection.execute(f"create role {login} login password 'extra' in role memory_api")
+        dsn = database.dsn("memory_api").partition("://")
+        extra = f"{dsn[0]}://{login}:extra@{dsn[2].rpartition('@')[2]}"
+        async with TenantDatabase(extra, role="memory_api", application_name="test"):
+            pass
+        await connection.execute(grant.format(login=login))
+        with pytest.raises(UnsafeRole):
+            async with TenantDatabase(extra, role="memory_api", application_name="test"):
+                pass
+    finally:
+        await connection.execute(f"reassign owned by {login} to current_user")
+        await connection.execute(f"drop owned by {login}")
+        await connection.execute(f"drop role {login}")
+        await connection.close()
+
+
 async def test_a_bare_select_shows_one_person_only_and_without_a_tenant_nothing(
     filled: ClonedDatabase,
 ) -> None:
@@ -159,6 +193,62 @@ async def test_nobody_writes_into_another_tenant(filled: ClonedDatabase) -> None
                 " values (gen_random_uuid(), 'globex', 'lin', $1, 'planted')",
                 scope,
             )
+
+
+async def columns_with(connection: Any, table: str, privilege: str) -> list[str]:
+    """The columns of a table on which the connection's role has a privilege."""
+    rows = await connection.fetch(
+        "select attname from pg_attribute where attrelid = $1::text::regclass and attnum > 0"
+        " and has_column_privilege(attrelid, attnum, $2) order by attnum",
+        f"openbot.{table}",
+        privilege,
+    )
+    return [row["attname"] for row in rows]
+
+
+@pytest.mark.parametrize(
+    ("role", "tenant", "others"),
+    [
+        ("memory_api", ("acme", "lin"), "user_id = 'omar'"),
+        ("memory_api", ("acme", "lin"), "company_id = 'globex'"),
+        ("authority_writer", ("acme", "lin"), "company_id = 'globex'"),
+        ("memory_api", None, "company_id is not null"),
+        ("authority_writer", None, "company_id is not null"),
+    ],
+)
+async def test_no_table_takes_or_gives_up_a_row_of_another_tenant(
+    filled: ClonedDatabase, role: str, tenant: tuple[str, str] | None, others: str
+) -> None:
+    """Whatever a table may be written by the role, column by column."""
+    tried = set()
+    async with connected(filled.admin_dsn) as admin, connected(filled.dsn(role), tenant) as connection:
+        keys = ("company_id",) if "company" in others else ("company_id", "user_id")
+        for table in await tables_of(admin, *keys):
+            insertable = await columns_with(connection, table, "insert")
+            updatable = await columns_with(connection, table, "update")
+            foreign = await admin.fetchrow(f"select * from openbot.{table} where {others} limit 1")
+            if foreign is None or not (insertable or updatable):
+                continue
+            tried.add(table)
+            for column in updatable:
+                touched = await connection.execute(
+                    f"update openbot.{table} set {column} = {column} where {others}"
+                )
+                assert touched == "UPDATE 0", (table, column)
+            if insertable:
+                places = ", ".join(f"${number}" for number in range(1, len(insertable) + 1))
+                attempt = connection.transaction()
+                await attempt.start()
+                with pytest.raises(asyncpg.InsufficientPrivilegeError, match="row-level security"):
+                    await connection.execute(
+                        f"insert into openbot.{table} ({', '.join(insertable)}) values ({places})",
+                        *(foreign[column] for column in insertable),
+                    )
+                await attempt.rollback()
+    expected = {"scopes", "memories", "index_entries", "outbox", "forgets", "forget_items", "requests"}
+    if role == "authority_writer":
+        expected = {"companies", "company_members", "bots"}
+    assert tried >= expected
 
 
 async def test_a_memory_cannot_be_put_into_another_persons_scope(filled: ClonedDatabase) -> None:

@@ -10,6 +10,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from devstack.bank_tokens import BankTokens
 from devstack.issuer import MEMORY_API_SIGNER, DevelopmentIssuer, public_jwk, write_json
 from hindsight_guard.tokens import GuardMisconfigured, TokenInvalid, TokenVerifier, load_verifier
+from jwt.algorithms import OKPAlgorithm
 
 BANK = "bank-0123456789"
 
@@ -47,7 +48,11 @@ def test_a_key_set_without_keys_revokes_them_all(
     assert not accepts(verifier, api.token(BANK, "recall"))
 
 
-@pytest.mark.parametrize("content", ["", "not json", "[]", "{}", '{"keys": 1}', '{"keys": [{"kty": "oct"}]}'])
+@pytest.mark.parametrize(
+    "content",
+    ["", "not json", "[]", "{}", '{"keys": 1}', '{"keys": [{"kty": "oct"}]}', '{"keys":' + "[" * 100_000],
+    ids=lambda content: content[:24],
+)
 def test_a_broken_file_keeps_the_keys_and_says_so_without_quoting_it(
     verifier: TokenVerifier,
     api: BankTokens,
@@ -64,6 +69,21 @@ def test_a_broken_file_keeps_the_keys_and_says_so_without_quoting_it(
     ]
 
 
+def test_a_key_that_was_taken_out_is_gone_once_the_file_can_be_read_again(
+    verifier: TokenVerifier, api: BankTokens, jwks_file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_json(jwks_file, {"keys": [public_jwk(Ed25519PrivateKey.generate())]})
+    read_bytes = Path.read_bytes
+
+    def fails(_path: Path) -> bytes:
+        raise OSError
+
+    monkeypatch.setattr(Path, "read_bytes", fails)
+    assert accepts(verifier, api.token(BANK, "recall"))
+    monkeypatch.setattr(Path, "read_bytes", read_bytes)
+    assert not accepts(verifier, api.token(BANK, "recall"))
+
+
 def test_a_file_that_is_away_keeps_the_keys(
     verifier: TokenVerifier, api: BankTokens, jwks_file: Path
 ) -> None:
@@ -71,12 +91,18 @@ def test_a_file_that_is_away_keeps_the_keys(
     assert accepts(verifier, api.token(BANK, "recall"))
 
 
+def private_jwk() -> dict[str, str]:
+    key = Ed25519PrivateKey.generate()
+    private: dict[str, str] = OKPAlgorithm.to_jwk(key, as_dict=True)
+    return public_jwk(key) | private
+
+
 @pytest.mark.parametrize(
     "jwk",
     [
         public_jwk(ec.generate_private_key(ec.SECP256R1())),
         {"kty": "oct", "k": "c2VjcmV0", "kid": "a", "alg": "HS256"},
-        public_jwk(Ed25519PrivateKey.generate()) | {"d": "c2VjcmV0"},
+        private_jwk(),
         {name: value for name, value in public_jwk(Ed25519PrivateKey.generate()).items() if name != "kid"},
     ],
     ids=["P-256", "symmetric", "private", "no kid"],
@@ -96,7 +122,7 @@ def test_two_keys_of_one_name_are_none(issuer: DevelopmentIssuer, jwks_file: Pat
         load_verifier(issuer.guard_issuers_file, "hindsight", 300)
 
 
-def entry(issuer: DevelopmentIssuer, **changes: object) -> dict[str, object]:
+def entry(issuer: DevelopmentIssuer, /, **changes: object) -> dict[str, object]:
     return {
         "issuer": MEMORY_API_SIGNER,
         "jwks_file": str(issuer.bank_jwks_file(MEMORY_API_SIGNER)),
@@ -113,6 +139,9 @@ def entry(issuer: DevelopmentIssuer, **changes: object) -> dict[str, object]:
         {"operations": None},
         {"jwks_file": "/nonexistent"},
         {"jwks_file": None},
+        {"issuer": ""},
+        {"issuer": None},
+        {"issuer": 7},
         {"algorithms": ["HS256"]},
     ],
     ids=str,

@@ -40,6 +40,16 @@ def test_what_is_unsafe_by_default_must_be_set(name: str) -> None:
         ("HINDSIGHT_API_DATABASE_SCHEMA", "other"),
         ("HINDSIGHT_API_OTEL_TRACES_ENABLED", "true"),
         ("HINDSIGHT_API_WEBHOOK_URL", "https://somewhere.example"),
+        ("HINDSIGHT_API_LLM_DEBUG_DUMP_4XX", "true"),
+        ("HINDSIGHT_API_DEFAULT_BANK_TEMPLATE", '{"mission": "somewhere"}'),
+        ("HINDSIGHT_API_OPERATION_CLEANUP_INTERVAL_SECONDS", "0"),
+        ("HINDSIGHT_API_OPERATION_CLEANUP_INTERVAL_SECONDS", "-1"),
+        ("HINDSIGHT_API_OPERATION_CLEANUP_INTERVAL_SECONDS", "99999"),
+        ("HINDSIGHT_API_OPERATION_CLEANUP_INTERVAL_SECONDS", "9" * 5000),
+        ("HINDSIGHT_API_OPERATION_CLEANUP_INTERVAL_SECONDS", "seldom"),
+        ("HINDSIGHT_API_MEMORY_DEFENSE_EXTENSION", "another.module:Defense"),
+        ("HINDSIGHT_API_FILE_STORAGE_EXTENSION", "another.module:Storage"),
+        ("HINDSIGHT_API_OF_A_NEWER_VERSION_EXTENSION", "another.module:Anything"),
         ("HINDSIGHT_API_MEMORIES_EXTENSION", "another.module:Memories"),
         ("HINDSIGHT_API_LLM_REQUEST_EXTENSION", "another.module:Requests"),
         ("HINDSIGHT_API_HTTP_EXTENSION", "another.module:Routes"),
@@ -50,6 +60,18 @@ def test_an_unsafe_setting_is_named_and_not_quoted(name: str, value: str) -> Non
     with pytest.raises(GuardMisconfigured, match=name) as caught:
         check_hindsight_settings(SAFE | {name: value})
     assert "somewhere" not in str(caught.value)
+
+
+def test_what_is_named_like_code_and_is_none_may_be_set() -> None:
+    check_hindsight_settings(
+        SAFE
+        | {
+            "HINDSIGHT_API_VECTOR_EXTENSION": "pgvector",
+            "HINDSIGHT_API_TEXT_SEARCH_EXTENSION": "native",
+            "HINDSIGHT_API_HTTP_EXTENSION": "",
+            "HINDSIGHT_API_OPERATION_CLEANUP_INTERVAL_SECONDS": "600",
+        }
+    )
 
 
 def test_the_listener_is_loopback_by_default() -> None:

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import traceback
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
@@ -197,6 +198,7 @@ async def test_a_failure_is_named_and_never_quoted(
         await CALLS[name](index)
     assert type(caught.value) is error
     assert SECRET not in repr(caught.value)
+    assert SECRET not in "".join(traceback.format_exception(caught.value))
     assert caught.value.__cause__ is None
     assert caught.value.__suppress_context__ or caught.value.__context__ is None
 
@@ -354,6 +356,27 @@ async def test_proxies_of_the_environment_are_not_asked(
             with pytest.raises(HindsightUnavailable):
                 await index.bank_exists(BANK)
     assert not asked.is_set()
+
+
+async def test_a_text_that_is_not_unicode_is_refused_and_not_quoted(
+    index: HindsightIndex, server: Server
+) -> None:
+    text = f"{SECRET} \ud800"
+    for call in (index.retain(BANK, "d", text), index.recall(BANK, text, max_tokens=9, timeout_s=5)):
+        with pytest.raises(ValueError, match="not Unicode") as caught:
+            await call
+        assert SECRET not in repr(caught.value)
+        assert SECRET not in "".join(traceback.format_exception(caught.value))
+    assert not server.requests
+
+
+async def test_a_redirect_is_not_followed(index: HindsightIndex, server: Server) -> None:
+    server.answers = [answer(307, {}, location="https://elsewhere.example/v1/default/banks")]
+    for call in CALLS.values():
+        server.requests.clear()
+        with pytest.raises(HindsightProtocolError):
+            await call(index)
+        assert [request.url.host for request in server.requests] == ["index.example"]
 
 
 @pytest.mark.parametrize("text", ["", " \n", "\x07", "⟦hs-att:0123456789ab⟧"])

@@ -111,3 +111,23 @@ async def test_callers_that_hang_up_do_not_take_the_index_from_others(index: Ind
         await asyncio.gather(call, return_exceptions=True)
 
     assert (await arm.ask([BANK], "q", time_left_s=10)).unanswered == {}
+
+
+async def test_a_hurried_caller_is_no_success_either(index: Index) -> None:
+    arm = arm_of(index, timeout_s=0.1)
+    index.delay_s = 5
+    reasons = []
+    for _ in range(4):
+        await arm.ask([BANK], "q", time_left_s=0.02)
+        reasons.append((await arm.ask([BANK], "q", time_left_s=10)).unanswered[BANK])
+    assert reasons == ["INDEX_TIMEOUT"] * 3 + ["INDEX_UNAVAILABLE"]
+
+
+async def test_standing_in_line_does_not_count_against_the_index(index: Index) -> None:
+    arm = arm_of(index, timeout_s=0.3)
+    index.delay_s = 0.25
+    answers = await asyncio.gather(*(arm.ask([BANK], "q", time_left_s=10) for _ in range(100)))
+    assert {reason for answer in answers for reason in answer.unanswered.values()} == {"INDEX_TIMEOUT"}
+    assert sum(not answer.unanswered for answer in answers) == 20
+
+    assert (await arm.ask([BANK], "q", time_left_s=10)).unanswered == {}

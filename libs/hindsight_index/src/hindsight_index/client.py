@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import re
 import ssl
 from collections.abc import Sequence
@@ -70,9 +71,9 @@ class HindsightIndex:
 
     Every call signs a token for its bank and operation. Every method raises ``HindsightUnavailable``,
     ``HindsightRefused`` or ``HindsightProtocolError``, and ``ValueError`` for a bank or id that the guard
-    would not let through; writing methods take ``expires_at``, after which the guard refuses them.
-    ``timeout_s`` bounds a call as a whole. Plain HTTP is accepted for loopback addresses only
-    (``ValueError``).
+    would not let through and for a text that is not Unicode (lone surrogates); writing methods take
+    ``expires_at``, after which the guard refuses them. ``timeout_s`` bounds a call as a whole. Plain HTTP
+    is accepted for loopback addresses only (``ValueError``).
 
     Absence is only reported if Hindsight itself said so: a 404 with other words, such as one of the guard
     or of a proxy, is a ``HindsightProtocolError``, never evidence that something is gone (I8).
@@ -264,15 +265,20 @@ class HindsightIndex:
             raise ValueError("no bank of ours has such a name")
         token = self._signer.sign(bank, operation, expires_at=expires_at)
         timeout_s = self._timeout_s if timeout_s is None else timeout_s
+        headers = {"authorization": f"Bearer {token}"}
+        content = None
+        if body is not None:
+            headers["content-type"] = "application/json"
+            content = _json(body)
         try:
             # httpx bounds each step of a call only, so a server that drips would hold it for ever.
             async with asyncio.timeout(timeout_s):
                 response = await self._http.request(
                     method,
                     f"/v1/default/banks/{bank}{path}",
-                    json=body,
+                    content=content,
                     params=query,
-                    headers={"authorization": f"Bearer {token}"},
+                    headers=headers,
                     timeout=timeout_s,
                 )
         except httpx.DecodingError:
@@ -284,6 +290,14 @@ class HindsightIndex:
         if response.status_code >= 500 or response.status_code == 429:
             raise HindsightUnavailable(retry_after(response))
         return response
+
+
+def _json(body: dict[str, Any]) -> bytes:
+    try:
+        return json.dumps(body, ensure_ascii=False, allow_nan=False).encode()
+    except UnicodeEncodeError:
+        # The original would quote the whole text.
+        raise ValueError("the text is not Unicode: it has half a surrogate pair") from None
 
 
 def _id(value: str) -> str:

@@ -39,11 +39,15 @@ def run_service(
     except ValidationError as error:
         prefix = settings_class.model_config.get("env_prefix", "")
         for wrong in error.errors(include_input=False, include_url=False):
-            variable = prefix + "_".join(map(str, wrong["loc"])).upper()
+            variable = "_".join(map(str, (prefix.rstrip("_"), *wrong["loc"]))).upper()
             print(f"{variable}: {wrong['msg']}", file=sys.stderr)  # noqa: T201 - no log yet
         return 2
     configure_logs(name, settings.log_level)
-    spans = configure_spans(name, otlp_endpoint=settings.otlp_endpoint, file=settings.spans_file)
+    try:
+        spans = configure_spans(name, otlp_endpoint=settings.otlp_endpoint, file=settings.spans_file)
+    except OSError as error:
+        _log.error("cannot start", why=str(error), exc_info=error)
+        return 2
     AsyncPGInstrumentor().instrument()
     HTTPXClientInstrumentor().instrument()
     known: tuple[type[Exception], ...] = (*speaking, OSError, ValueError)

@@ -10,8 +10,11 @@ from __future__ import annotations
 
 import logging
 import sys
+import threading
 import traceback
 from collections.abc import MutableMapping
+from functools import partial
+from types import TracebackType
 from typing import Any, TextIO
 
 import structlog
@@ -22,6 +25,7 @@ def configure_logs(service: str, level: str = "info", stream: TextIO | None = No
     numeric = logging.getLevelNamesMapping()[level.upper()]
     structlog.configure(
         processors=[
+            partial(_named, service),
             structlog.contextvars.merge_contextvars,
             structlog.processors.add_log_level,
             structlog.processors.TimeStamper(fmt="iso", utc=True),
@@ -32,11 +36,28 @@ def configure_logs(service: str, level: str = "info", stream: TextIO | None = No
         logger_factory=structlog.PrintLoggerFactory(stream or sys.stderr),
         cache_logger_on_first_use=False,
     )
-    structlog.contextvars.bind_contextvars(service=service)
     root = logging.getLogger()
     root.handlers = [_ForeignRecords()]
     root.setLevel(max(numeric, logging.WARNING))
     logging.captureWarnings(capture=True)
+    sys.excepthook = _uncaught
+    threading.excepthook = lambda args: _uncaught(args.exc_type, args.exc_value, args.exc_traceback)
+    sys.unraisablehook = lambda args: _uncaught(args.exc_type, args.exc_value, args.exc_traceback)
+
+
+def _uncaught(kind: type[BaseException], error: BaseException | None, trace: TracebackType | None) -> None:
+    if issubclass(kind, KeyboardInterrupt):
+        return
+    # Python would print the message, and with it whatever the message quotes.
+    structlog.get_logger().critical("uncaught error", exc_info=error or kind())
+
+
+def _named(
+    service: str, logger: Any, method: str, event: MutableMapping[str, Any]
+) -> MutableMapping[str, Any]:
+    # Not a context variable: other threads' lines would lack it.
+    event["service"] = service
+    return event
 
 
 def _exception_without_words(

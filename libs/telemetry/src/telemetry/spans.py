@@ -9,8 +9,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from opentelemetry import trace
+from opentelemetry import propagate, trace
+from opentelemetry.context import Context
 from opentelemetry.exporter.otlp.proto.grpc.trace_exporter import OTLPSpanExporter
+from opentelemetry.propagators.textmap import CarrierT, Setter, default_setter
 from opentelemetry.sdk.resources import Resource
 from opentelemetry.sdk.trace import Event, ReadableSpan, TracerProvider
 from opentelemetry.sdk.trace.export import (
@@ -20,7 +22,8 @@ from opentelemetry.sdk.trace.export import (
     SpanExporter,
     SpanExportResult,
 )
-from opentelemetry.trace import Status
+from opentelemetry.trace import NonRecordingSpan, SpanContext, Status
+from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
 #: Attributes that may leave the process: protocol facts, codes, counts and our own identifiers.
 ALLOWED_ATTRIBUTES = frozenset(
@@ -61,8 +64,8 @@ class ContentFreeExporter(SpanExporter):
 def _reduced(span: ReadableSpan) -> ReadableSpan:
     return ReadableSpan(
         name=span.name,
-        context=span.get_span_context(),
-        parent=span.parent,
+        context=_without_state(span.get_span_context()),
+        parent=_without_state(span.parent),
         resource=span.resource,
         attributes=_allowed(span.attributes),
         events=[Event(event.name, _allowed(event.attributes), event.timestamp) for event in span.events],
@@ -73,6 +76,11 @@ def _reduced(span: ReadableSpan) -> ReadableSpan:
         end_time=span.end_time,
         instrumentation_scope=span.instrumentation_scope,
     )
+
+
+def _without_state(context: SpanContext | None) -> SpanContext | None:
+    # The trace state is the caller's to fill, with anything.
+    return context and SpanContext(context.trace_id, context.span_id, context.is_remote, context.trace_flags)
 
 
 def _allowed(attributes: object) -> dict[str, str | bool | int | float]:
@@ -96,4 +104,21 @@ def configure_spans(
         out = file.open("a", encoding="utf-8")
         provider.add_span_processor(SimpleSpanProcessor(ContentFreeExporter(ConsoleSpanExporter(out=out))))
     trace.set_tracer_provider(provider)
+    # Not baggage: it would carry whatever a caller sends on to the index.
+    propagate.set_global_textmap(_TraceParent())
     return provider
+
+
+class _TraceParent(TraceContextTextMapPropagator):
+    """Passes ids on and no trace state, which is the caller's to fill."""
+
+    def inject(
+        self,
+        carrier: CarrierT,
+        context: Context | None = None,
+        setter: Setter[CarrierT] = default_setter,
+    ) -> None:
+        span = trace.get_current_span(context)
+        bare = _without_state(span.get_span_context())
+        if bare is not None:
+            super().inject(carrier, trace.set_span_in_context(NonRecordingSpan(bare)), setter)

@@ -30,6 +30,7 @@ class DatabaseConflict(DatabaseError):
 
 
 class UnsafeRole(DatabaseError):
-    """The login may bypass row-level security or owns tables (I4). The process must not start."""
+    """The login is not of the service's role alone, owns part of the schema, or may bypass row-level
+    security (I4). The process must not start."""
 
-    text = "the database role could bypass row-level security"
+    text = "the database role could bypass row-level security, or is not the service's own"

@@ -13,21 +13,36 @@ from tenant_db.errors import DatabaseConflict, DatabaseError, DatabaseUnavailabl
 
 Connection: TypeAlias = "asyncpg.pool.PoolConnectionProxy[Any]"
 
+# Besides the obvious: an owner of a function that policies or triggers call could change what it says,
+# and a member of a second role sees through that one's policies as well.
 _SAFE_ROLE = """
+with mine as (select oid from pg_roles where pg_has_role(current_user, oid, 'member'))
 select
   pg_has_role(current_user, $1, 'member')
+  and not exists (select from mine join pg_roles using (oid) where rolsuper or rolbypassrls)
   and not exists (
-    select from pg_roles
-    where pg_has_role(current_user, oid, 'member') and (rolsuper or rolbypassrls)
+    select from pg_namespace where nspname = 'openbot'
+    and (nspowner in (table mine) or has_schema_privilege(oid, 'create'))
   )
   and not exists (
-    select from pg_class join pg_namespace on pg_namespace.oid = relnamespace
-    where nspname = 'openbot' and pg_has_role(current_user, relowner, 'member')
+    select from pg_class where relnamespace = 'openbot'::regnamespace and relowner in (table mine)
+    union all
+    select from pg_proc where pronamespace = 'openbot'::regnamespace and proowner in (table mine)
+  )
+  and not exists (
+    select from pg_policy join pg_class on pg_class.oid = polrelid
+    where relnamespace = 'openbot'::regnamespace
+      and exists (
+        select from unnest(polroles) as named
+        where named <> $1::text::regrole and named in (table mine)
+      )
   )
 """
 
 # 40001 serialization_failure, 40P01 deadlock_detected.
 _CONFLICTS = frozenset({"40001", "40P01"})
+# 25006 read_only_sql_transaction: a standby that was the primary.
+_UNAVAILABLE = frozenset({"25006"})
 # 08 connection exception, 57 operator intervention, 53 insufficient resources.
 _UNAVAILABLE_CLASSES = frozenset({"08", "57", "53"})
 
@@ -35,8 +50,8 @@ _UNAVAILABLE_CLASSES = frozenset({"08", "57", "53"})
 class TenantDatabase:
     """Opens transactions for one service role. Use as an async context manager.
 
-    ``dsn`` must log in as a member of ``role``, which neither owns tables of the schema nor can
-    bypass row-level security; otherwise entering raises :class:`UnsafeRole` (I4).
+    ``dsn`` must log in as a member of ``role`` and of no other service's, owning nothing in the
+    schema and unable to bypass row-level security; otherwise entering raises :class:`UnsafeRole` (I4).
     """
 
     def __init__(
@@ -143,7 +158,7 @@ class _translated:  # noqa: N801 - reads as a clause: `with _translated():`
             state = error.sqlstate or ""
             if state in _CONFLICTS:
                 raise DatabaseConflict(state) from None
-            if state[:2] in _UNAVAILABLE_CLASSES:
+            if state in _UNAVAILABLE or state[:2] in _UNAVAILABLE_CLASSES:
                 raise DatabaseUnavailable(state) from None
             raise DatabaseError(state) from None
         if isinstance(error, asyncpg.InterfaceError | OSError | TimeoutError):

@@ -20,8 +20,19 @@ def main() -> int:
     except GuardMisconfigured as error:
         print(f"hindsight_guard: {error}", file=sys.stderr)  # noqa: T201 - no log yet
         return 2
-    uvicorn.run("hindsight_guard.server:app", log_level="warning", access_log=False, **options)
+    # One process and no forwarded headers, whatever the environment says: a caller must not be able to
+    # claim that it came by TLS.
+    uvicorn.run(
+        "hindsight_guard.server:app",
+        log_level="warning",
+        access_log=False,
+        workers=1,
+        proxy_headers=False,
+        server_header=False,
+        **options,
+    )
     return 0
 
 
-raise SystemExit(main())
+if __name__ == "__main__":
+    raise SystemExit(main())

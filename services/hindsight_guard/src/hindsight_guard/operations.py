@@ -8,21 +8,23 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
-_BANK = r"(?P<bank>[a-z0-9][a-z0-9_-]{7,127})"
+_BANK = r"[a-z0-9][a-z0-9_-]{7,127}"
 _ID = r"[A-Za-z0-9][A-Za-z0-9_-]{0,127}"
 
-#: The bank settings that our services use; others cannot be set, even for a right bank.
-CONFIGURABLE = frozenset(
-    {
-        "retain_extraction_mode",
-        "enable_graph_retrieval",
-        "enable_observations",
-        "enable_auto_consolidation",
-        "enable_temporal_retrieval",
-    }
-)
+#: The only banks and ids that exist for us. What has another form could never be deleted through the door.
+BANK = re.compile(_BANK, re.ASCII)
+ID = re.compile(_ID, re.ASCII)
+
+#: The bank settings that our services use and the values they may have; no other can be set, even for a
+#: right bank. In any mode but ``chunks`` a model would rewrite what a person confirmed (I2).
+CONFIGURABLE: Mapping[str, tuple[str | bool, ...]] = {
+    "retain_extraction_mode": ("chunks",),
+    "enable_graph_retrieval": (True, False),
+    "enable_observations": (True, False),
+    "enable_auto_consolidation": (True, False),
+    "enable_temporal_retrieval": (True, False),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +43,7 @@ class Operation:
 def _operation(
     method: str, path: str, *hooks: str, query: tuple[str, ...] = (), body: bool = False
 ) -> Operation:
-    pattern = re.compile(f"/v1/default/banks/{_BANK}{path}", re.ASCII)
+    pattern = re.compile(f"/v1/default/banks/(?P<bank>{_BANK}){path}", re.ASCII)
     return Operation(method, pattern, frozenset(query), body, frozenset(hooks))
 
 
@@ -76,35 +78,3 @@ def find(method: str, path: str) -> tuple[str, str] | None:
         if operation.method == method and (match := operation.path.fullmatch(path)):
             return name, match["bank"]
     return None
-
-
-def body_allowed(operation: str, body: Any) -> bool:
-    """Whether a JSON body is one that our services send. Anything else, such as ``async``, is refused:
-    an asynchronous retain outlives a delete and leaves its text in a task payload (I7)."""
-    if not isinstance(body, dict):
-        return False
-    match operation:
-        case "recall":
-            return body.keys() <= {"query", "types", "max_tokens"} and body.get("types") == ["world"]
-        case "bank.create":
-            return not body
-        case "bank.configure":
-            updates = body.get("updates")
-            return body.keys() == {"updates"} and isinstance(updates, dict) and updates.keys() <= CONFIGURABLE
-        case "document.retain":
-            items = body.get("items")
-            return (
-                body.keys() == {"items"}
-                and isinstance(items, list)
-                and bool(items)
-                and all(_is_item(item) for item in items)
-            )
-    return False
-
-
-def _is_item(item: Any) -> bool:
-    return (
-        isinstance(item, dict)
-        and item.keys() == {"content", "document_id"}
-        and all(isinstance(value, str) and value for value in item.values())
-    )

@@ -11,7 +11,7 @@ from pathlib import Path
 from hindsight_guard.tokens import GuardMisconfigured, TokenVerifier, load_verifier
 
 #: Hindsight's settings that must be as here, each with the default that would otherwise hold.
-_DEMANDED: Mapping[str, tuple[str, frozenset[str]]] = {
+DEMANDED: Mapping[str, tuple[str, frozenset[str]]] = {
     # Default true: whole prompts would be kept for a day.
     "HINDSIGHT_API_LLM_TRACE_ENABLED": ("true", frozenset({"false"})),
     # Default 0, for ever: finished operations would keep their payloads.
@@ -30,22 +30,32 @@ _DEMANDED: Mapping[str, tuple[str, frozenset[str]]] = {
     # What carries content out of the process or keeps it where no clearance looks (I8).
     "HINDSIGHT_API_OTEL_TRACES_ENABLED": ("false", frozenset({"false"})),
     "HINDSIGHT_API_WEBHOOK_URL": ("", frozenset({""})),
-    "HINDSIGHT_API_MEMORIES_EXTENSION": ("", frozenset({""})),
-    "HINDSIGHT_API_LLM_REQUEST_EXTENSION": ("", frozenset({""})),
-    # What adds ways in.
-    "HINDSIGHT_API_HTTP_EXTENSION": ("", frozenset({""})),
-    "HINDSIGHT_API_MCP_EXTENSION": ("", frozenset({""})),
+    "HINDSIGHT_API_LLM_DEBUG_DUMP_4XX": ("false", frozenset({"false"})),
+    # Would give every new bank settings, and texts for a model, that nobody of ours chose (I15).
+    "HINDSIGHT_API_DEFAULT_BANK_TEMPLATE": ("", frozenset({""})),
 }
 
+#: Seconds between two runs of what makes the retention above true; 0 would switch it off.
+_CLEANUP_INTERVAL = "HINDSIGHT_API_OPERATION_CLEANUP_INTERVAL_SECONDS"
+_LONGEST_CLEANUP_INTERVAL_S = 3600
+
+# Code that Hindsight would load beside ours: ways in, ways out, other stores. Named alike, but no code:
+_NO_CODE = frozenset({"HINDSIGHT_API_VECTOR_EXTENSION", "HINDSIGHT_API_TEXT_SEARCH_EXTENSION"})
 
 _LONGEST_LIFETIME_S = 300
 
 
 def check_hindsight_settings(environment: Mapping[str, str]) -> None:
     """Raises ``GuardMisconfigured`` naming the first setting of Hindsight that is unsafe."""
-    for name, (default, accepted) in _DEMANDED.items():
+    for name, (default, accepted) in DEMANDED.items():
         if environment.get(name, default).lower() not in {value.lower() for value in accepted}:
             raise GuardMisconfigured(f"{name} must be {' or '.join(sorted(accepted)) or 'unset'}")
+    for name in sorted(environment.keys() - DEMANDED.keys() - _NO_CODE):
+        if name.startswith("HINDSIGHT_API_") and name.endswith("_EXTENSION") and environment[name]:
+            raise GuardMisconfigured(f"{name} must be unset")
+    interval = environment.get(_CLEANUP_INTERVAL) or "900"
+    if not (interval.isdecimal() and 0 < int(interval[:9]) <= _LONGEST_CLEANUP_INTERVAL_S):
+        raise GuardMisconfigured(f"{_CLEANUP_INTERVAL} must be 1 to {_LONGEST_CLEANUP_INTERVAL_S}")
 
 
 @functools.cache

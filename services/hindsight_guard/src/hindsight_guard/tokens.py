@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import logging
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,14 +11,13 @@ from typing import Any
 
 import jwt
 
-from hindsight_guard.operations import OPERATIONS
+from hindsight_guard.operations import BANK, OPERATIONS
 
 _log = logging.getLogger(__name__)
 
 _MAX_TOKEN_CHARACTERS = 4096
 _LEEWAY_S = 5
 _REQUIRED = ["iss", "aud", "bank", "ops", "iat", "exp", "jti"]
-_BANK = re.compile(r"[a-z0-9][a-z0-9_-]{7,127}", re.ASCII)
 _HEADER = frozenset({"alg", "kid", "typ"})
 
 
@@ -73,10 +71,16 @@ class KeyFile:
         mark = (found.st_mtime_ns, found.st_size, found.st_ino)
         if mark == self._mark:
             return
+        try:
+            content = self._path.read_bytes()
+        except OSError:
+            # Not marked as seen: a key that was taken out must not live on because of one failed read.
+            _log.warning("a changed JWKS file cannot be read; the keys stay as they were")
+            return
         self._mark = mark
         try:
-            self._keys = _parse_keys(self._path.read_text(encoding="utf-8"))
-        except (OSError, ValueError, KeyError, TypeError, AttributeError, jwt.PyJWTError):
+            self._keys = _parse_keys(content.decode())
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError, jwt.PyJWTError):
             _log.warning("a changed JWKS file cannot be used; the keys stay as they were")
 
 
@@ -147,7 +151,7 @@ class TokenVerifier:
         if not 0 < claims["exp"] - claims["iat"] <= self.max_lifetime_s:
             raise TokenInvalid
         bank, operations = claims["bank"], claims["ops"]
-        if not isinstance(bank, str) or not _BANK.fullmatch(bank):
+        if not isinstance(bank, str) or not BANK.fullmatch(bank):
             raise TokenInvalid
         if not isinstance(operations, list) or not operations or not set(operations) <= OPERATIONS.keys():
             raise TokenInvalid
@@ -168,8 +172,10 @@ def load_verifier(issuers_file: Path, audience: str, max_lifetime_s: int) -> Tok
             if not operations or not operations <= OPERATIONS.keys():
                 raise GuardMisconfigured("the issuers file has no or unknown operations for an issuer")
             issuer = entry["issuer"]
+            if not isinstance(issuer, str) or not issuer:
+                raise GuardMisconfigured("the issuers file has an entry without an issuer's name")
             signers[issuer] = Signer(issuer, KeyFile(Path(entry["jwks_file"])), operations)
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
         raise GuardMisconfigured("HINDSIGHT_GUARD_ISSUERS_FILE cannot be used") from None
     if not signers:
         raise GuardMisconfigured("the issuers file names no issuer")

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
+from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from uuid import UUID
 
@@ -23,6 +24,8 @@ from hindsight_index import (
 from purgatory import AsyncCircuitBreakerFactory
 from purgatory.domain.model import OpenedState
 
+_LANES = 20
+
 _REASONS: tuple[tuple[type[Exception], str], ...] = (
     (TimeoutError, "INDEX_TIMEOUT"),
     (OpenedState, "INDEX_UNAVAILABLE"),
@@ -30,11 +33,12 @@ _REASONS: tuple[tuple[type[Exception], str], ...] = (
     (HindsightRefused, "INDEX_REFUSED"),
     (BankMissing, "INDEX_BANK_MISSING"),
     (HindsightProtocolError, "INDEX_PROTOCOL_ERROR"),
+    (HindsightError, "INDEX_ERROR"),  # last: whatever else its package says went wrong
 )
 
 
-class _CallerOutOfTime(TimeoutError):
-    """The caller left less time than the index may take: says nothing about the index."""
+class _SaysNothing(TimeoutError):
+    """The index had less time than it may take: the caller left less, or others were before it in line."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,18 +64,14 @@ class IndexArm:
         self._index = index
         self._timeout_s = timeout_s
         self._max_tokens = max_tokens
-        # Only silence and overload open the breaker. A refusal or a missing bank is an answer, and
-        # what a caller cuts short must not take the index from others.
+        # As many at once as the client has connections; the rest stand in line here, where their
+        # waiting does not count against the index.
+        self._lanes = asyncio.Semaphore(_LANES)
+        # Only silence and overload open the breaker. A refusal or a missing bank is an answer.
         self._breakers = AsyncCircuitBreakerFactory(
             default_threshold=breaker_threshold,
             default_ttl=breaker_open_s,
-            exclude=[
-                BankMissing,
-                HindsightRefused,
-                HindsightProtocolError,
-                _CallerOutOfTime,
-                asyncio.CancelledError,
-            ],
+            exclude=[BankMissing, HindsightRefused, HindsightProtocolError],
         )
 
     async def ask(self, banks: Sequence[str], query: str, *, time_left_s: float) -> IndexAnswer:
@@ -92,21 +92,31 @@ class IndexArm:
 
     async def _ask_one(self, bank: str, query: str, timeout_s: float) -> Sequence[Hit] | str:
         try:
-            async with await self._breakers.get_breaker("index"):
-                return await self._recall(bank, query, timeout_s)
+            breaker = await self._breakers.get_breaker("index")
+            async with AsyncExitStack() as opinion:
+                await opinion.enter_async_context(breaker)
+                try:
+                    return await self._recall(bank, query, timeout_s)
+                except (_SaysNothing, asyncio.CancelledError):
+                    # The breaker hears neither of a failure nor of a success.
+                    opinion.pop_all()
+                    raise
         except (TimeoutError, OpenedState, HindsightError) as error:
             return next(reason for kind, reason in _REASONS if isinstance(error, kind))
 
     async def _recall(self, bank: str, query: str, timeout_s: float) -> Sequence[Hit]:
+        loop = asyncio.get_running_loop()
+        asked_at = loop.time() + timeout_s
         try:
-            async with asyncio.timeout(timeout_s):
+            async with asyncio.timeout(timeout_s), self._lanes:
+                asked_at = loop.time()
                 # The client's own limit only has to come later.
                 return await self._index.recall(
                     bank, query, max_tokens=self._max_tokens, timeout_s=timeout_s + 1
                 )
         except TimeoutError:
-            if timeout_s < self._timeout_s:
-                raise _CallerOutOfTime from None
+            if loop.time() - asked_at < self._timeout_s * 0.95:
+                raise _SaysNothing from None
             raise
 
 

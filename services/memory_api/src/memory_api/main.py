@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from contextlib import AsyncExitStack
+import ssl
+from collections.abc import Iterator
+from contextlib import AsyncExitStack, contextmanager
 from datetime import timedelta
 
 import grpc
@@ -41,31 +43,37 @@ async def serve(settings: Settings, stop: asyncio.Event) -> None:
         audience=settings.audience,
         leeway=timedelta(seconds=settings.leeway_s),
     )
-    signer = BankTokenSigner(settings.bank_token_key_file.read_bytes(), issuer=settings.bank_token_issuer)
+    with _blaming("MEMORY_API_BANK_TOKEN_KEY_FILE", "is not a PEM Ed25519 private key"):
+        signer = BankTokenSigner(settings.bank_token_key_file.read_bytes(), issuer=settings.bank_token_issuer)
     async with AsyncExitStack() as stack:
-        database = await stack.enter_async_context(
-            TenantDatabase(
-                settings.database_url.get_secret_value(),
-                role="memory_api",
-                max_connections=settings.database_max_connections,
-                statement_timeout_s=settings.statement_timeout_s,
-                application_name="memory_api",
+        try:
+            database = await stack.enter_async_context(
+                TenantDatabase(
+                    settings.database_url.get_secret_value(),
+                    role="memory_api",
+                    max_connections=settings.database_max_connections,
+                    statement_timeout_s=settings.statement_timeout_s,
+                    application_name="memory_api",
+                )
             )
-        )
-        index = await stack.enter_async_context(
-            HindsightIndex(settings.index_url, signer, ca_file=settings.index_ca_file)
-        )
+        except DatabaseError as error:
+            raise ConfigurationError("MEMORY_API_DATABASE_URL", str(error)) from None
+        with _blaming("MEMORY_API_INDEX_URL", "is neither HTTPS nor plain HTTP of a loopback address"):
+            client = HindsightIndex(settings.index_url, signer, ca_file=settings.index_ca_file)
+        index = await stack.enter_async_context(client)
         health = Health(database)
         server = grpc.aio.server(
             interceptors=[
-                Limits(max_call_s=settings.max_call_s),  # first: bounds everything below
+                Limits(  # first: bounds everything below
+                    max_call_s=settings.max_call_s, max_concurrent_calls=settings.max_concurrent_calls
+                ),
                 aio_server_interceptor(),  # sees every outcome, refusals included
                 Failures(),  # turns what is raised below into a status
                 Identity(verifier),  # before anything of the request is looked at
                 Validation(),  # last: a servicer sees valid requests of known callers only
             ],
-            options=SIZE_OPTIONS,
-            maximum_concurrent_rpcs=settings.max_concurrent_calls,
+            # A second process on the same port is a mistake, not a share of the load.
+            options=(*SIZE_OPTIONS, ("grpc.so_reuseport", 0)),
         )
         arm = IndexArm(index, timeout_s=settings.index_timeout_s)
         memory_service_pb2_grpc.add_MemoryServiceServicer_to_server(
@@ -94,16 +102,40 @@ async def serve(settings: Settings, stop: asyncio.Event) -> None:
 
 
 def _listen(server: grpc.aio.Server, settings: Settings) -> None:
-    address = f"{settings.host}:{settings.port}"
-    if settings.tls_certificate_file and settings.tls_key_file:
-        client_ca = settings.tls_client_ca_file.read_bytes() if settings.tls_client_ca_file else None
-        credentials = grpc.ssl_server_credentials(
-            [(settings.tls_key_file.read_bytes(), settings.tls_certificate_file.read_bytes())],
-            root_certificates=client_ca,
-            require_client_auth=client_ca is not None,
-        )
-        bound = server.add_secure_port(address, credentials)
-    else:
-        bound = server.add_insecure_port(address)
-    if not bound:
-        raise OSError("the address cannot be bound")
+    host = f"[{settings.host}]" if ":" in settings.host else settings.host
+    address = f"{host}:{settings.port}"
+    credentials = _tls(settings)
+    # gRPC tells its reasons to nobody.
+    with _blaming("MEMORY_API_PORT", "cannot be bound on MEMORY_API_HOST"):
+        if credentials is None:
+            server.add_insecure_port(address)
+        else:
+            server.add_secure_port(address, credentials)
+
+
+def _tls(settings: Settings) -> grpc.ServerCredentials | None:
+    if settings.tls_certificate_file is None or settings.tls_key_file is None:
+        return None
+    # Read by OpenSSL first: gRPC would serve with a wrong pair, or refuse without a word.
+    checked = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    with _blaming("MEMORY_API_TLS_CERTIFICATE_FILE", "and MEMORY_API_TLS_KEY_FILE are no PEM pair"):
+        checked.load_cert_chain(settings.tls_certificate_file, settings.tls_key_file, password="")
+    client_ca = None
+    if settings.tls_client_ca_file is not None:
+        with _blaming("MEMORY_API_TLS_CLIENT_CA_FILE", "holds no PEM certificate"):
+            checked.load_verify_locations(settings.tls_client_ca_file)
+        client_ca = settings.tls_client_ca_file.read_bytes()
+    return grpc.ssl_server_credentials(
+        [(settings.tls_key_file.read_bytes(), settings.tls_certificate_file.read_bytes())],
+        root_certificates=client_ca,
+        require_client_auth=client_ca is not None,
+    )
+
+
+@contextmanager
+def _blaming(variable: str, problem: str) -> Iterator[None]:
+    """Names the setting in place of whatever a library says about its value."""
+    try:
+        yield
+    except (ValueError, RuntimeError, ssl.SSLError):
+        raise ConfigurationError(variable, problem) from None

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from ipaddress import ip_address
-from pathlib import Path
 from typing import Self
 
-from pydantic import Field, model_validator
+from pydantic import Field, FilePath, model_validator
 from pydantic_settings import SettingsConfigDict
 from service_process import ServiceSettings
 
@@ -21,9 +20,9 @@ class Settings(ServiceSettings):
 
     host: str = Field("0.0.0.0", description="Address to listen on.")  # noqa: S104 - a pod's own address
     port: int = Field(50051, ge=1, le=65535, description="Port to listen on.")
-    tls_certificate_file: Path | None = Field(None, description="PEM certificate chain of the server.")
-    tls_key_file: Path | None = Field(None, description="PEM private key of the server.")
-    tls_client_ca_file: Path | None = Field(
+    tls_certificate_file: FilePath | None = Field(None, description="PEM certificate chain of the server.")
+    tls_key_file: FilePath | None = Field(None, description="PEM private key of the server.")
+    tls_client_ca_file: FilePath | None = Field(
         None, description="PEM authorities of client certificates. Set: clients must present one (mTLS)."
     )
     insecure_loopback: bool = Field(False, description="Serve plain text; only on a loopback address.")
@@ -34,7 +33,7 @@ class Settings(ServiceSettings):
         200, ge=1, description="Calls served at once; more get RESOURCE_EXHAUSTED."
     )
 
-    identity_file: Path = Field(description="JSON document of issuers and services (docs/identity.md).")
+    identity_file: FilePath = Field(description="JSON document of issuers and services (docs/identity.md).")
     audience: str = Field(min_length=1, description="The `aud` that tokens must contain.")
     leeway_s: float = Field(30, ge=0, le=120, description="Clock difference allowed in tokens, in seconds.")
 
@@ -44,11 +43,19 @@ class Settings(ServiceSettings):
     @model_validator(mode="after")
     def _transport_is_safe(self) -> Self:
         if (self.tls_certificate_file is None) != (self.tls_key_file is None):
-            raise ValueError("tls_certificate_file and tls_key_file go together")
+            raise ValueError("MEMORY_API_TLS_CERTIFICATE_FILE and MEMORY_API_TLS_KEY_FILE go together")
         if self.tls_client_ca_file and not self.tls_certificate_file:
-            raise ValueError("tls_client_ca_file needs tls_certificate_file")
+            raise ValueError("MEMORY_API_TLS_CLIENT_CA_FILE needs MEMORY_API_TLS_CERTIFICATE_FILE")
         if self.insecure_loopback == (self.tls_certificate_file is not None):
-            raise ValueError("set either tls_certificate_file or insecure_loopback")
-        if self.insecure_loopback and not ip_address(self.host).is_loopback:
-            raise ValueError("insecure_loopback needs a loopback address as host")
+            raise ValueError("set either MEMORY_API_TLS_CERTIFICATE_FILE or MEMORY_API_INSECURE_LOOPBACK")
+        if self.insecure_loopback and not _is_loopback(self.host):
+            raise ValueError("MEMORY_API_INSECURE_LOOPBACK needs MEMORY_API_HOST to be a loopback address")
         return self
+
+
+def _is_loopback(host: str) -> bool:
+    # A name could resolve to anything, later.
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return False

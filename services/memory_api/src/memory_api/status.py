@@ -71,6 +71,16 @@ def deadline_exceeded() -> ClientStatus:
     return _status(grpc.StatusCode.DEADLINE_EXCEEDED, "The deadline has passed.", "DEADLINE_EXCEEDED")
 
 
+def too_many_calls() -> ClientStatus:
+    """As many calls as may run are running; the same call may be sent again."""
+    return _status(
+        grpc.StatusCode.RESOURCE_EXHAUSTED,
+        "Too many calls are running.",
+        "TOO_MANY_CALLS",
+        retry_after=timedelta(milliseconds=200),
+    )
+
+
 def _reason(error: Exception) -> str:
     if isinstance(error, errors.DomainError):
         return error.reason

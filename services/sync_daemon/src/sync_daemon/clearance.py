@@ -6,13 +6,17 @@ A probe that cannot be carried out leaves the domain unproven: silence is never 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
+import contextlib
+from collections.abc import Sequence
 from typing import Literal
+from uuid import UUID
 
 import structlog
-from hindsight_index import HindsightError, HindsightIndex
+from hindsight_index import HindsightError, HindsightIndex, HindsightUnavailable
 from tenant_db import DatabaseError
 
+from sync_daemon.index_probe import Answer, IndexProbe
+from sync_daemon.stopping import unless_stopped
 from sync_daemon.store.forgets import DueForget, Finding, ForgetStore, UnprovenItem
 
 _log = structlog.get_logger()
@@ -22,11 +26,6 @@ _log = structlog.get_logger()
 BackupPolicy = Literal["none", "registered", "undeclared"]
 
 _ITEMS_AT_ONCE = 100
-_RUNNING = frozenset({"pending", "processing", "claimed", "running", "retrying"})
-
-# Task payloads of these operations hold identifiers only (shown by the contract tests).
-_CONTENT_FREE_OPERATIONS = frozenset({"graph_maintenance", "vector_index_maintenance"})
-_IDENTIFIER_KEYS = frozenset({"type", "bank_id", "operation_id"})
 
 
 class Clearance:
@@ -41,89 +40,63 @@ class Clearance:
         self._poll_s = poll_s
 
     async def run(self, stop: asyncio.Event) -> None:
-        """Until ``stop``."""
+        """Until ``stop``, which cuts a round off: it only reads, and writes its findings in one go."""
         while not stop.is_set():
-            try:
-                worked = await self.probe_once()
-            except DatabaseError as error:
-                _log.warning("authority failed", error=type(error).__name__, sqlstate=error.sqlstate)
-                worked = False
-            if not worked:
-                try:
-                    await asyncio.wait_for(stop.wait(), self._poll_s)
-                except TimeoutError:
-                    continue
+            if await unless_stopped(self._probe_safely(), stop):
+                continue
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(stop.wait(), self._poll_s)
+
+    async def _probe_safely(self) -> bool:
+        try:
+            return await self.probe_once()
+        except DatabaseError as error:
+            _log.warning("authority failed", error=type(error).__name__, sqlstate=error.sqlstate)
+        except Exception as error:  # noqa: BLE001 - the next forget is not to blame; this one stays unproven
+            _log.error("unexpected error", exc_info=error)
+        return False
 
     async def probe_once(self) -> bool:
-        """Probes one due forget and records what was found. False if none was due."""
+        """Probes one due forget, page by page, and records what was found. False if none was due."""
         forget = await self._store.take_due(self._poll_s)
         if forget is None:
             return False
-        items = await self._store.unproven_items(forget, limit=_ITEMS_AT_ONCE)
-        findings: list[Finding] = []
-        for item in items:
-            findings += await self._probe(forget, item)
-        cleared = await self._store.record(forget, findings)
-        _log.info(
-            "forget probed",
-            forget_id=str(forget.forget_id),
-            cleared=cleared,
-            unproven=sorted({finding.reason for finding in findings if finding.reason}),
-        )
+        reasons: set[str] = set()
+        after: UUID | None = None
+        more = True
+        while more:
+            items = await self._store.unproven_items(forget, after=after, limit=_ITEMS_AT_ONCE)
+            # Of its own for each page, for it must not be older than what the page says of its items.
+            probe = IndexProbe(self._index)
+            findings = [finding for item in items for finding in await self._probe(forget, item, probe)]
+            cleared = await self._store.record(forget, findings)
+            reasons |= {finding.reason for finding in findings if finding.reason}
+            more = len(items) == _ITEMS_AT_ONCE and not probe.silent
+            after = items[-1].memory_id if items else None
+        _log.info("forget probed", forget_id=str(forget.forget_id), cleared=cleared, unproven=sorted(reasons))
         return True
 
-    async def _probe(self, forget: DueForget, item: UnprovenItem) -> Iterable[Finding]:
+    async def _probe(self, forget: DueForget, item: UnprovenItem, probe: IndexProbe) -> Sequence[Finding]:
+        if item.unproven == {"backups"}:
+            waiting = await self._backup(forget, item)
+            if waiting.reason:
+                return [waiting]
+        # What was proven earlier is asked again in every round that may complete the evidence.
         findings = [
-            self._authority(item),
-            await self._guarded(item, "index_active"),
-            await self._guarded(item, "index_operations"),
+            Finding(
+                item.memory_id,
+                "authority_active",
+                None if item.erased else "ROW_NOT_ERASED",
+                {"erased": item.erased},
+            )
         ]
+        for domain in ("index_active", "index_operations"):
+            answer = await _ask(item, domain, probe)
+            findings.append(Finding(item.memory_id, domain, answer.reason, answer.observed))
         # Backups are asked last: one taken while a copy was still there must count.
-        if all(finding.reason is None for finding in findings if finding.domain in item.unproven):
+        if all(finding.reason is None for finding in findings):
             findings.append(await self._backup(forget, item))
-        return [finding for finding in findings if finding.domain in item.unproven]
-
-    def _authority(self, item: UnprovenItem) -> Finding:
-        reason = None if item.erased else "ROW_NOT_ERASED"
-        return Finding(item.memory_id, "authority_active", reason, {"erased": item.erased})
-
-    async def _guarded(
-        self, item: UnprovenItem, domain: Literal["index_active", "index_operations"]
-    ) -> Finding:
-        if domain not in item.unproven:
-            return Finding(item.memory_id, domain, None)
-        if item.queued or item.index_state != "deleted":
-            return Finding(item.memory_id, domain, "DELETION_PENDING")
-        if not item.bank_touched:
-            return Finding(item.memory_id, domain, None, {"bank_touched": False})
-        try:
-            if not await self._index.bank_exists(item.bank_id):
-                # An index that lost the bank, or is another one, proves nothing about the first.
-                return Finding(item.memory_id, domain, "BANK_MISSING", {"bank_exists": False})
-            if domain == "index_active":
-                return await self._index_active(item)
-            return await self._index_operations(item)
-        except HindsightError:
-            return Finding(item.memory_id, domain, "PROBE_FAILED")
-
-    async def _index_active(self, item: UnprovenItem) -> Finding:
-        document = await self._index.document(item.bank_id, str(item.memory_id))
-        units = await self._index.count_units(item.bank_id, str(item.memory_id))
-        reason = "DOCUMENT_PRESENT" if document is not None else "UNITS_PRESENT" if units else None
-        observed = {"bank_exists": True, "document_present": document is not None, "units": units}
-        return Finding(item.memory_id, "index_active", reason, observed)
-
-    async def _index_operations(self, item: UnprovenItem) -> Finding:
-        operations = await self._index.operations(item.bank_id)
-        running = sum(operation.status in _RUNNING for operation in operations)
-        holding = 0
-        for operation in operations:
-            if operation.type not in _CONTENT_FREE_OPERATIONS:
-                keys = await self._index.operation_payload_keys(item.bank_id, operation.id)
-                holding += keys is not None and not keys <= _IDENTIFIER_KEYS
-        reason = "OPERATION_RUNNING" if running else "OPERATION_PAYLOAD_RETAINED" if holding else None
-        observed = {"operations": len(operations), "running": running, "holding_payload": holding}
-        return Finding(item.memory_id, "index_operations", reason, observed)
+        return findings
 
     async def _backup(self, forget: DueForget, item: UnprovenItem) -> Finding:
         if self._backups == "undeclared":
@@ -132,3 +105,20 @@ class Clearance:
         reason = "BACKUPS_NOT_PURGED" if count else None
         observed = {"unpurged": count, "declared_none": self._backups == "none"}
         return Finding(item.memory_id, "backups", reason, observed)
+
+
+async def _ask(item: UnprovenItem, domain: str, probe: IndexProbe) -> Answer:
+    if item.queued or item.index_state != "deleted":
+        return Answer("DELETION_PENDING", {})
+    if not item.bank_touched:
+        return Answer(None, {"bank_touched": False})
+    if probe.silent:
+        return Answer("PROBE_FAILED", {})
+    try:
+        if domain == "index_active":
+            return await probe.active(item.bank_id, str(item.memory_id))
+        return await probe.operations(item.bank_id)
+    except HindsightError as error:
+        # Asking a silent index about a hundred more would take a hundred timeouts.
+        probe.silent = isinstance(error, HindsightUnavailable)
+        return Answer("PROBE_FAILED", {})

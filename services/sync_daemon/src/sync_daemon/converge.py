@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 
 from hindsight_index import (
     BANK_SETTINGS_VERSION,
@@ -12,9 +12,10 @@ from hindsight_index import (
     HindsightProtocolError,
     HindsightRefused,
     HindsightUnavailable,
+    NothingToIndex,
 )
 
-from sync_daemon.outcomes import Deleted, Indexed, Outcome, Permanent, Transient
+from sync_daemon.outcomes import Deleted, Indexed, InDoubt, Outcome, Permanent, Transient
 from sync_daemon.store.outbox import Lease
 from sync_daemon.store.records import Record, RecordStore
 
@@ -29,12 +30,14 @@ class Converger:
     """Drives Hindsight to the state of a record: the words retained, or the document gone.
 
     Writing tokens expire with ``writes_until``, before the lease can pass to another daemon: what
-    a paused daemon sends too late is refused by the guard (I7).
+    a paused daemon sends too late is refused by the guard (I7). Those that carry words also expire with
+    the call, ``call_s`` seconds, so that it is known when words sent in vain can no longer arrive.
     """
 
-    def __init__(self, records: RecordStore, index: HindsightIndex) -> None:
+    def __init__(self, records: RecordStore, index: HindsightIndex, *, call_s: float) -> None:
         self._records = records
         self._index = index
+        self._call_s = call_s
 
     async def converge(self, lease: Lease, writes_until: datetime) -> Outcome:
         """Repeating or reordering changes nothing: what is done follows from the record alone."""
@@ -51,8 +54,11 @@ class Converger:
             return Transient("INDEX_REFUSED")
         except BankMissing:
             return Transient("INDEX_BANK_MISSING")
+        except NothingToIndex:
+            return Permanent("NOTHING_TO_INDEX")
         except HindsightProtocolError:
-            if lease.attempts >= _MAX_PROTOCOL_ERRORS:
+            # A deletion is never given up (I7).
+            if lease.attempts >= _MAX_PROTOCOL_ERRORS and record.text is not None:
                 return Permanent("INDEX_PROTOCOL_ERROR")
             return Transient("INDEX_PROTOCOL_ERROR")
         except HindsightError:
@@ -64,10 +70,16 @@ class Converger:
             await self._records.note_bank_settings(lease, record, APPLYING)
             await self._index.ensure_bank(bank, expires_at=writes_until)
             await self._records.note_bank_settings(lease, record, BANK_SETTINGS_VERSION)
-        await self._index.retain(bank, document_id, text, expires_at=writes_until)
+        call_ends = datetime.now(UTC) + timedelta(seconds=self._call_s)
+        try:
+            await self._index.retain(bank, document_id, text, expires_at=min(writes_until, call_ends))
+        except HindsightUnavailable as error:
+            if error.retry_after is None:  # with it, Hindsight itself said that it did nothing
+                return InDoubt("INDEX_UNAVAILABLE")
+            raise
         # A replace overtaken by another write, or cut off half done, reports success all the same.
         document = await self._index.document(bank, document_id)
-        if document is None or document.text != text or document.unit_count < 1:
+        if document is None or not document.holds(text):
             return Transient("INDEX_NOT_AS_WRITTEN")
         return Indexed(record.version)
 

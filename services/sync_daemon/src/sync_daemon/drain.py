@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import random
 from datetime import UTC, datetime, timedelta
 
@@ -10,7 +11,7 @@ import structlog
 from tenant_db import DatabaseError, TenantDatabase
 
 from sync_daemon.converge import Converger
-from sync_daemon.outcomes import Deleted, Indexed, Outcome, Permanent, Transient
+from sync_daemon.outcomes import Deleted, Indexed, InDoubt, Outcome, Permanent, Transient
 from sync_daemon.store import outbox, records
 from sync_daemon.store.outbox import Held, Lease, OutboxStore
 from sync_daemon.wakeup import Wakeup
@@ -19,6 +20,8 @@ _log = structlog.get_logger()
 
 _BACKOFF_BASE_S = 0.5
 _BACKOFF_CAP_S = 300.0
+_MAX_UNEXPECTED = 8
+_EVENTS: dict[type[Outcome], str] = {Indexed: "converged", Deleted: "converged", Permanent: "given up"}
 
 
 class Drain:
@@ -34,6 +37,7 @@ class Drain:
         workers: int,
         lease_s: float,
         write_margin_s: float,
+        doubt_s: float,
         poll_s: float,
     ) -> None:
         self._database = database
@@ -43,6 +47,7 @@ class Drain:
         self._workers = workers
         self._lease_s = lease_s
         self._write_margin_s = write_margin_s
+        self._doubt_s = doubt_s
         self._poll_s = poll_s
 
     async def run(self, stop: asyncio.Event) -> None:
@@ -53,14 +58,19 @@ class Drain:
 
     async def _work(self, stop: asyncio.Event) -> None:
         while not stop.is_set():
+            ticket = self._wakeup.ticket()
             try:
-                if not await self.work_once():
-                    due_s = await self._store.seconds_until_due()
-                    wait_s = self._poll_s if due_s is None else min(max(due_s, 0.05), self._poll_s)
-                    await self._wakeup.wait(wait_s, stop)
+                if await self.work_once():
+                    continue
+                due_s = await self._store.seconds_until_due()
+                wait_s = self._poll_s if due_s is None else min(max(due_s, 0.05), self._poll_s)
             except DatabaseError as error:
                 _log.warning("authority failed", error=type(error).__name__, sqlstate=error.sqlstate)
-                await self._wakeup.wait(random.uniform(0.5, 2.0), stop)  # noqa: S311 - jitter
+                wait_s = random.uniform(0.5, 2.0)  # noqa: S311 - jitter
+            except Exception as error:  # noqa: BLE001 - a worker that ends would end the others
+                _log.error("unexpected error", exc_info=error)
+                wait_s = random.uniform(0.5, 2.0)  # noqa: S311 - jitter
+            await self._wakeup.wait(ticket, wait_s, stop)
 
     async def work_once(self) -> bool:
         """Leases and settles one row. False if nothing was due.
@@ -72,10 +82,11 @@ class Drain:
         lease = await self._store.lease(self._lease_s)
         if lease is None:
             return False
-        outcome = await self._converger.converge(lease, writes_until)
+        outcome = await self._converge(lease, writes_until)
         held = await self._settle(lease, outcome)
-        _log.info(
-            "converged" if isinstance(outcome, Indexed | Deleted) else "not converged",
+        _log.log(
+            logging.ERROR if isinstance(outcome, Permanent) else logging.INFO,
+            _EVENTS.get(type(outcome), "not converged"),
             memory_id=str(lease.memory_id),
             outcome=type(outcome).__name__.lower(),
             reason=getattr(outcome, "reason", None),
@@ -84,11 +95,26 @@ class Drain:
         )
         return True
 
+    async def _converge(self, lease: Lease, writes_until: datetime) -> Outcome:
+        try:
+            return await self._converger.converge(lease, writes_until)
+        except DatabaseError:
+            raise
+        except Exception as error:  # noqa: BLE001 - one memory that we handle wrongly must not stop the others
+            _log.error("unexpected error", memory_id=str(lease.memory_id), exc_info=error)
+            if lease.attempts >= _MAX_UNEXPECTED:
+                return Permanent("UNEXPECTED_ERROR")
+            return Transient("UNEXPECTED_ERROR")
+
     async def _settle(self, lease: Lease, outcome: Outcome) -> Held:
         async with self._database.of(lease.company, lease.user) as connection:
             held = await outbox.lock_held(connection, lease)
             if held is Held.LOST:
                 await outbox.enqueue_again(connection, lease)
+                return held
+            if isinstance(outcome, InDoubt):
+                # Whatever changed has to wait too: a deletion now could be overtaken by the words (I7).
+                await outbox.hold(connection, lease, self._doubt_s)
                 return held
             if held is Held.CHANGED:
                 await outbox.make_ready(connection, lease)

@@ -8,18 +8,22 @@ from contextlib import AsyncExitStack
 import structlog
 from hindsight_index import BankTokenSigner, HindsightIndex
 from service_process import run_service
-from tenant_db import DatabaseError, TenantDatabase
+from tenant_db import DatabaseError, DatabaseUnavailable, TenantDatabase
 
 from sync_daemon.clearance import Clearance
 from sync_daemon.converge import Converger
 from sync_daemon.drain import Drain
 from sync_daemon.settings import Settings
+from sync_daemon.stopping import ended_after, unless_stopped
 from sync_daemon.store.forgets import ForgetStore
 from sync_daemon.store.outbox import OutboxStore
 from sync_daemon.store.records import RecordStore
 from sync_daemon.wakeup import Wakeup
 
 _log = structlog.get_logger()
+
+_RECONNECT_S = 2.0
+_CLOSING_S = 5.0
 
 
 def main() -> int:
@@ -28,47 +32,65 @@ def main() -> int:
 
 
 async def run(settings: Settings, stop: asyncio.Event) -> None:
-    """Starts every duty and lets each finish what it holds after ``stop``."""
+    """Starts every duty, and lets each finish what it holds after ``stop``, within ``stop_s``.
+
+    Waits for a database that does not answer. Hindsight is not waited for: rows are retried.
+    """
     signer = BankTokenSigner(settings.bank_token_key_file.read_bytes(), issuer=settings.bank_token_issuer)
-    dsn = settings.database_url.get_secret_value()
-    async with AsyncExitStack() as stack:
-        database = await stack.enter_async_context(
-            TenantDatabase(
-                dsn,
-                role="sync_daemon",
-                max_connections=settings.workers + 2,
-                statement_timeout_s=settings.statement_timeout_s,
-                application_name="sync_daemon",
-            )
-        )
+    async with ended_after(stop, settings.stop_s + _CLOSING_S), AsyncExitStack() as stack:
         index = await stack.enter_async_context(
             HindsightIndex(
                 settings.index_url,
                 signer,
                 ca_file=settings.index_ca_file,
                 timeout_s=settings.index_timeout_s,
+                max_connections=settings.workers + 2,
             )
         )
-        wakeup = Wakeup(dsn)
-        drain = Drain(
-            database,
-            OutboxStore(database),
-            Converger(RecordStore(database), index),
-            wakeup,
-            workers=settings.workers,
-            lease_s=settings.lease_s,
-            write_margin_s=settings.write_margin_s,
-            poll_s=settings.poll_s,
+        if database := await unless_stopped(_open(settings, stack), stop):
+            await _drain(settings, database, index, stop)
+
+
+async def _open(settings: Settings, stack: AsyncExitStack) -> TenantDatabase:
+    while True:
+        database = TenantDatabase(
+            settings.database_url.get_secret_value(),
+            role="sync_daemon",
+            max_connections=settings.workers + 2,
+            statement_timeout_s=settings.statement_timeout_s,
+            application_name="sync_daemon",
         )
-        clearance = Clearance(
-            ForgetStore(database), index, backups=settings.backups, poll_s=settings.clearance_poll_s
-        )
-        listening = asyncio.create_task(wakeup.listen())
-        _log.info("draining the outbox", workers=settings.workers)
         try:
-            async with asyncio.TaskGroup() as duties:
-                duties.create_task(drain.run(stop))
-                duties.create_task(clearance.run(stop))
-        finally:
-            listening.cancel()
-            await asyncio.gather(listening, return_exceptions=True)
+            return await stack.enter_async_context(database)
+        except DatabaseUnavailable as error:
+            _log.warning("waiting for the database", sqlstate=error.sqlstate)
+            await asyncio.sleep(_RECONNECT_S)
+
+
+async def _drain(
+    settings: Settings, database: TenantDatabase, index: HindsightIndex, stop: asyncio.Event
+) -> None:
+    wakeup = Wakeup(settings.database_url.get_secret_value())
+    drain = Drain(
+        database,
+        OutboxStore(database),
+        Converger(RecordStore(database), index, call_s=settings.index_timeout_s),
+        wakeup,
+        workers=settings.workers,
+        lease_s=settings.lease_s,
+        write_margin_s=settings.write_margin_s,
+        doubt_s=settings.doubt_s,
+        poll_s=settings.poll_s,
+    )
+    clearance = Clearance(
+        ForgetStore(database), index, backups=settings.backups, poll_s=settings.clearance_poll_s
+    )
+    listening = asyncio.create_task(wakeup.listen())
+    _log.info("draining the outbox", workers=settings.workers)
+    try:
+        async with ended_after(stop, settings.stop_s), asyncio.TaskGroup() as duties:
+            duties.create_task(drain.run(stop))
+            duties.create_task(clearance.run(stop))
+    finally:
+        listening.cancel()
+        await asyncio.gather(listening, return_exceptions=True)

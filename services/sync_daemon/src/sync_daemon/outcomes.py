@@ -26,10 +26,17 @@ class Transient:
 
 
 @dataclass(frozen=True, slots=True)
+class InDoubt:
+    """Words were sent and nobody answered: they may still be stored, as long as their token is good."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
 class Permanent:
     """Repeating will not help; an operator is needed."""
 
     reason: str
 
 
-Outcome = Indexed | Deleted | Transient | Permanent
+Outcome = Indexed | Deleted | Transient | InDoubt | Permanent

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 from typing import Any
 
 import asyncpg
@@ -11,6 +10,7 @@ import structlog
 
 _CHANNEL = "openbot_outbox"
 _RECONNECT_S = 2.0
+_ALIVE_S = 60.0
 
 _log = structlog.get_logger()
 
@@ -23,42 +23,52 @@ class Wakeup:
         self._changed = asyncio.Event()
 
     async def listen(self) -> None:
-        """Keeps one connection listening. Runs until cancelled."""
+        """Keeps one connection listening. Runs until cancelled; polling covers while there is none."""
         while True:
             try:
-                connection = await asyncpg.connect(
-                    self._dsn, server_settings={"application_name": "sync_daemon"}
-                )
-            except (OSError, asyncpg.PostgresError, asyncpg.InterfaceError):
-                await asyncio.sleep(_RECONNECT_S)
-                continue
-            lost = asyncio.Event()
-            try:
-                connection.add_termination_listener(lambda _, lost=lost: lost.set())
-                await connection.add_listener(_CHANNEL, self._on_notification)
-                self._wake()  # whatever came while nobody listened
-                await lost.wait()
+                await self._listen_once()
                 _log.warning("listening connection lost")
-            except (OSError, asyncpg.PostgresError, asyncpg.InterfaceError):
-                await asyncio.sleep(_RECONNECT_S)
-            finally:
-                connection.terminate()
+            except Exception as error:  # noqa: BLE001 - without notifications the daemon is only slower
+                _log.warning("cannot listen", error=type(error).__name__)
+            await asyncio.sleep(_RECONNECT_S)
 
-    def _on_notification(self, *_: Any) -> None:
-        self._wake()
+    async def _listen_once(self) -> None:
+        connection = await asyncpg.connect(
+            self._dsn, timeout=_ALIVE_S, server_settings={"application_name": "sync_daemon"}
+        )
+        lost = asyncio.Event()
+        try:
+            connection.add_termination_listener(lambda _: lost.set())
+            await connection.add_listener(_CHANNEL, lambda *_: self.wake())
+            self.wake()  # whatever came while nobody listened
+            while not await _is_set(lost, _ALIVE_S):
+                # A connection whose other end vanished without a word says nothing for ever.
+                await connection.execute("select", timeout=_ALIVE_S)
+        finally:
+            connection.terminate()
 
-    def _wake(self) -> None:
-        # Everyone who waits now wakes; who waits later waits for the next.
+    def wake(self) -> None:
+        """Wakes everyone whose ticket was taken before."""
         changed, self._changed = self._changed, asyncio.Event()
         changed.set()
 
-    async def wait(self, seconds: float, stop: asyncio.Event) -> None:
-        """Returns on a notification, on ``stop``, or after ``seconds``, whichever is first."""
-        waiting = [asyncio.ensure_future(self._changed.wait()), asyncio.ensure_future(stop.wait())]
+    def ticket(self) -> asyncio.Event:
+        """To be taken before looking for work, so that what comes while looking is not missed."""
+        return self._changed
+
+    async def wait(self, ticket: asyncio.Event, seconds: float, stop: asyncio.Event) -> None:
+        """Returns on a notification since ``ticket``, on ``stop``, or after ``seconds``."""
+        waiting: list[asyncio.Task[Any]] = [asyncio.create_task(each.wait()) for each in (ticket, stop)]
         try:
             await asyncio.wait(waiting, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
         finally:
             for each in waiting:
                 each.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await asyncio.gather(*waiting, return_exceptions=True)
+
+
+async def _is_set(event: asyncio.Event, within_s: float) -> bool:
+    try:
+        async with asyncio.timeout(within_s):
+            return await event.wait()
+    except TimeoutError:
+        return False

@@ -1,4 +1,4 @@
-"""Deadline and size: every call ends in bounded time and is of bounded size."""
+"""Deadline, size and number: every call is bounded, and so is how many run at once."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import grpc
 from google.protobuf.message import Message
 
 from memory_api.interceptors.unary import UnaryBehavior, UnaryInterceptor
-from memory_api.status import deadline_exceeded
+from memory_api.status import deadline_exceeded, too_many_calls
 
 #: The largest request, ForgetMemories with 1,000 names and etags, is below 80 KiB.
 MAX_REQUEST_BYTES = 256 * 1024
@@ -26,10 +26,15 @@ SIZE_OPTIONS = (
 
 
 class Limits(UnaryInterceptor):
-    """Ends a call at the caller's deadline, or after ``max_call_s`` where it set none or a later one."""
+    """Ends a call at the caller's deadline, or after ``max_call_s`` where it set none or a later one.
 
-    def __init__(self, *, max_call_s: float) -> None:
+    Runs at most ``max_concurrent_calls``. gRPC's own limit would count health checks too, and a
+    service that is merely busy would be killed for not being alive.
+    """
+
+    def __init__(self, *, max_call_s: float, max_concurrent_calls: int) -> None:
         self._max_call_s = max_call_s
+        self._free = max_concurrent_calls
 
     async def around(
         self,
@@ -38,10 +43,16 @@ class Limits(UnaryInterceptor):
         context: grpc.aio.ServicerContext[Any, Any],
         inner: UnaryBehavior,
     ) -> Message:
+        if self._free == 0:
+            busy = too_many_calls()
+            await context.abort(busy.code, busy.text, busy.trailing_metadata)
         left_s = context.time_remaining()
+        self._free -= 1
         try:
             async with asyncio.timeout(self._max_call_s if left_s is None else min(left_s, self._max_call_s)):
                 return await inner(request, context)
         except TimeoutError:
             status = deadline_exceeded()
             await context.abort(status.code, status.text, status.trailing_metadata)
+        finally:
+            self._free += 1

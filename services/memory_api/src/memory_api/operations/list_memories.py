@@ -35,7 +35,7 @@ async def list_memories(memories: MemoryStore, asker: Asker, *, page_size: int, 
 def _encode(asker: Asker, recorded_at: datetime, memory_id: UUID) -> str:
     microseconds = (recorded_at - _EPOCH) // _MICROSECOND
     position = microseconds.to_bytes(8, "big") + memory_id.bytes
-    return base64.urlsafe_b64encode(_mark(asker, position) + position).decode()
+    return _spelled(_mark(asker, position) + position)
 
 
 def _decode(asker: Asker, token: str) -> tuple[datetime, UUID]:
@@ -44,13 +44,18 @@ def _decode(asker: Asker, token: str) -> tuple[datetime, UUID]:
     except (UnicodeEncodeError, binascii.Error):
         raise PageTokenInvalid from None
     mark, position = raw[:8], raw[8:]
-    if len(position) != 24 or mark != _mark(asker, position):
+    # Base64 has several spellings of the same bytes; one of them was given.
+    if len(position) != 24 or _spelled(raw) != token or mark != _mark(asker, position):
         raise PageTokenInvalid
     try:
         recorded_at = _EPOCH + int.from_bytes(position[:8], "big") * _MICROSECOND
     except OverflowError:
         raise PageTokenInvalid from None
     return recorded_at, UUID(bytes=position[8:])
+
+
+def _spelled(raw: bytes) -> str:
+    return base64.urlsafe_b64encode(raw).decode()
 
 
 def _mark(asker: Asker, position: bytes) -> bytes:

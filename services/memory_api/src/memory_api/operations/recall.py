@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+from uuid import UUID
+
 from memory_api.fusion import reciprocal_rank_fusion
 from memory_api.index_arm import IndexArm
-from memory_api.records import Asker, Recalled, ServedBy
+from memory_api.records import Asker, Memory, Recalled, ServedBy
 from memory_api.store.memories import MemoryStore
 from memory_api.store.recall import RecallStore
 
 DEFAULT_LIMIT = 10
 
-# Read more ids than asked for: some turn out forgotten or no longer authorised.
+# Words are matched for more than is asked for: both arms vote on the order.
 _OVERFETCH = 4
 
 
@@ -28,19 +31,28 @@ async def recall(
 
     The texts are read last, under the whole authorisation of that moment (I2, I3), so neither a
     stale index nor a permission withdrawn while it was asked can surface anything. Banks that did
-    not answer are answered for by shared words (I10).
+    not answer are answered for by shared words, and so are all where stale hits took the place of
+    memories that are still there (I10).
     """
     limit = limit or DEFAULT_LIMIT
     banks = await store.usable_banks(asker)
     answer = await index.ask(banks, query, time_left_s=time_left_s)
-    lexical = await store.lexical_matches(
-        asker, query, unanswered_banks=answer.unanswered.keys(), limit=limit * _OVERFETCH
-    )
-    ranked = reciprocal_rank_fusion([answer.memory_ids, lexical])[: limit * _OVERFETCH]
-    readable = await memories.read(asker, ranked)
-    found = [readable[each] for each in ranked if each in readable and readable[each].text is not None]
+
+    async def read_fused(unanswered: Collection[str]) -> dict[UUID, Memory]:
+        lexical = await store.lexical_matches(
+            asker, query, unanswered_banks=unanswered, limit=limit * _OVERFETCH
+        )
+        ranked = reciprocal_rank_fusion([answer.memory_ids, lexical])
+        readable = await memories.read(asker, ranked)
+        return {
+            each: readable[each] for each in ranked if each in readable and readable[each].text is not None
+        }
+
+    found = await read_fused(answer.unanswered.keys())
+    if len(found) < limit and not found.keys() >= set(answer.memory_ids):
+        found = await read_fused(banks)
     return Recalled(
-        memories=tuple(found[:limit]),
+        memories=tuple(found.values())[:limit],
         served_by=_served_by(len(banks), len(answer.unanswered)),
         degraded_reason=min(answer.unanswered.values(), default=None),
     )

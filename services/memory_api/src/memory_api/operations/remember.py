@@ -42,9 +42,10 @@ async def remember(
         else:
             memory_id = earlier.memory_id
         memory = (await memories.read(asker, [memory_id], connection)).get(memory_id)
-    if memory is None:
-        # Recorded by an earlier use of this id, in a scope that this session may not see.
-        raise MemoryNotFound
+        if memory is None:
+            # Recorded by an earlier use of this id in a scope that this session may not see, or its
+            # source was revoked this moment: then nothing is kept.
+            raise MemoryNotFound
     if memory.source != source or (memory.text is not None and memory.text != text):
         raise RequestIdReused
     return memory

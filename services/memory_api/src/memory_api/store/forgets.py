@@ -39,8 +39,9 @@ class ForgetStore:
         await _SQL.insert_forget(connection, forget_id=forget_id, **tenant)
         await _SQL.insert_items(connection, forget_id=forget_id, memory_ids=ids, **tenant)
         await _SQL.erase(connection, memory_ids=ids)
-        await _SQL.await_deletion(connection, memory_ids=ids)
+        # Outbox before index entries, as a daemon that settles its lease: no waiting in a circle.
         await _SQL.enqueue(connection, memory_ids=ids)
+        await _SQL.await_deletion(connection, memory_ids=ids)
 
     async def item_ids(self, connection: Connection, forget_id: UUID) -> frozenset[UUID]:
         """The memories that a forget names."""

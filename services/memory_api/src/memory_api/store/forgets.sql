@@ -24,16 +24,16 @@ set state = 'forgotten', text = null, forgotten_at = now(), version = version + 
 where memory_id = any (:memory_ids::uuid[]) and state = 'active'
   and company_id = openbot.tenant_company() and user_id = openbot.tenant_user();
 
+-- name: enqueue(memory_ids)$
+-- Tells the daemons, in the same transaction.
+select openbot.enqueue(:memory_ids::uuid[]);
+
 -- name: await_deletion(memory_ids)!
 -- The index has to follow again.
 update openbot.index_entries
 set state = 'pending', state_at = now(), indexed_version = null, failure_reason = null
 where memory_id = any (:memory_ids::uuid[])
   and company_id = openbot.tenant_company() and user_id = openbot.tenant_user();
-
--- name: enqueue(memory_ids)$
--- Tells the daemons, in the same transaction.
-select openbot.enqueue(:memory_ids::uuid[]);
 
 -- name: item_ids(forget_id)
 -- What a forget names.

@@ -14,16 +14,16 @@ from tenant_db import TenantDatabase, collect, load_statements
 
 _SQL = load_statements(Path(__file__).with_name("forgets.sql"))
 _PROBER = f"sync_daemon/{version('openbot-sync-daemon')}"
+_LONGEST_PAUSE_S = 3600.0
 
 
 @dataclass(frozen=True, slots=True)
 class DueForget:
-    """A forget to be probed. ``age_s`` is the time since use stopped, in seconds."""
+    """A forget to be probed."""
 
     forget_id: UUID
     company: str
     user: str
-    age_s: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,17 +58,23 @@ class ForgetStore:
         self._database = database
 
     async def take_due(self, pause_s: float) -> DueForget | None:
-        """One forget whose probes are due, put off by ``pause_s`` seconds for everyone else."""
+        """One forget whose probes are due, put off for everyone by a tenth of its age, at least by
+        ``pause_s`` seconds and at most by an hour."""
         async with self._database.crossing_tenants() as connection:
-            row = await _SQL.take_due(connection, pause_s=pause_s)
+            row = await _SQL.take_due(connection, pause_s=pause_s, longest_pause_s=_LONGEST_PAUSE_S)
         if row is None:
             return None
-        return DueForget(row["forget_id"], row["company_id"], row["user_id"], row["age_s"])
+        return DueForget(row["forget_id"], row["company_id"], row["user_id"])
 
-    async def unproven_items(self, forget: DueForget, *, limit: int) -> Sequence[UnprovenItem]:
-        """At most ``limit`` of its memories that lack evidence."""
+    async def unproven_items(
+        self, forget: DueForget, *, after: UUID | None, limit: int
+    ) -> Sequence[UnprovenItem]:
+        """At most ``limit`` of its memories that lack evidence or wait for another deletion, by id, from
+        the first one ``after`` on."""
         async with self._database.of(forget.company, forget.user) as connection:
-            rows = await collect(_SQL.unproven_items(connection, forget_id=forget.forget_id, row_limit=limit))
+            rows = await collect(
+                _SQL.unproven_items(connection, forget_id=forget.forget_id, after=after, row_limit=limit)
+            )
         return [
             UnprovenItem(
                 memory_id=row["memory_id"],

@@ -1,5 +1,6 @@
--- name: take_due(pause_s)^
--- A forget whose probes are due; not again before the pause, so that daemons share the work.
+-- name: take_due(pause_s, longest_pause_s)^
+-- A forget whose probes are due; not again before a pause, so that daemons share the work. The pause
+-- grows with the forget's age: what waits for a backup to be purged waits for weeks.
 with due as (
   select forget_id from openbot.forgets
   where state <> 'cleared' and probe_due_at <= now()
@@ -7,15 +8,19 @@ with due as (
   limit 1
   for update skip locked
 )
-update openbot.forgets set state = 'clearing', probe_due_at = now() + :pause_s * interval '1 second'
+update openbot.forgets set
+  state = 'clearing',
+  probe_due_at = now() + greatest(
+    :pause_s * interval '1 second',
+    least((now() - stopped_use_at) / 10, :longest_pause_s * interval '1 second')
+  )
 from due
 where forgets.forget_id = due.forget_id
-returning
-  forgets.forget_id, company_id, user_id,
-  extract(epoch from now() - stopped_use_at)::float8 as age_s;
+returning forgets.forget_id, company_id, user_id;
 
--- name: unproven_items(forget_id, row_limit)
--- Memories with a domain that is not proven, and what is known of each.
+-- name: unproven_items(forget_id, after, row_limit)
+-- Memories after the given one with a domain that is not proven, or that are due to be deleted once
+-- more, and what is known of each.
 select
   items.memory_id,
   memories.state = 'forgotten' and memories.text is null as erased,
@@ -33,17 +38,21 @@ join openbot.memories using (memory_id)
 join openbot.scopes using (scope_id)
 join openbot.index_entries as entries using (memory_id)
 where items.forget_id = :forget_id
+  and (:after::uuid is null or items.memory_id > :after::uuid)
   and items.company_id = openbot.tenant_company() and items.user_id = openbot.tenant_user()
-  and exists (
-    select from openbot.clearance
-    where clearance.forget_id = items.forget_id and clearance.memory_id = items.memory_id
-      and not clearance.cleared
+  and (
+    exists (
+      select from openbot.clearance
+      where clearance.forget_id = items.forget_id and clearance.memory_id = items.memory_id
+        and not clearance.cleared
+    )
+    or exists (select from openbot.outbox where outbox.memory_id = items.memory_id)
   )
 order by items.memory_id
 limit :row_limit;
 
 -- name: add_evidence(company, person, forget_id, memory_id, domain, cleared, reason, observed, prober)!
--- Appends an answer, unless it only repeats the last one that was not yet enough.
+-- Appends an answer, unless it only repeats the last one.
 insert into openbot.clearance_evidence
   (company_id, user_id, forget_id, memory_id, domain, cleared, reason, observed, prober)
 select
@@ -53,7 +62,9 @@ where not exists (
   select from openbot.clearance
   where clearance.forget_id = :forget_id::uuid and clearance.memory_id = :memory_id::uuid
     and clearance.domain = :domain::text::openbot.clearance_domain
-    and not clearance.cleared and not :cleared::boolean and clearance.reason = :reason::text
+    and clearance.probed_at is not null
+    and clearance.cleared = :cleared::boolean
+    and clearance.reason is not distinct from :reason::text
 );
 
 -- name: unpurged_backups(since)$
@@ -61,8 +72,13 @@ where not exists (
 select count(*) from openbot.backups where purged_at is null and taken_at >= :since;
 
 -- name: clear_if_proven(forget_id)$
--- True once every memory is proven in every domain; the trigger checks it again.
+-- True once every memory is proven in every domain and none is due to be deleted once more; the
+-- trigger checks the evidence again.
 update openbot.forgets set state = 'cleared', cleared_at = clock_timestamp()
 where forget_id = :forget_id and state = 'clearing'
   and not exists (select from openbot.clearance where clearance.forget_id = :forget_id and not cleared)
+  and not exists (
+    select from openbot.forget_items join openbot.outbox using (memory_id)
+    where forget_items.forget_id = :forget_id
+  )
 returning true;

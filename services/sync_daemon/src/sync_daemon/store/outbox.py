@@ -81,6 +81,11 @@ async def make_retry(connection: Connection, lease: Lease, reason: str, delay_s:
     await _SQL.release(connection, memory_id=lease.memory_id, state="retry", reason=reason, delay_s=delay_s)
 
 
+async def hold(connection: Connection, lease: Lease, seconds: float) -> None:
+    """Nobody may work on the memory for ``seconds``, or until the lease would have ended anyway."""
+    await _SQL.hold(connection, memory_id=lease.memory_id, seconds=seconds)
+
+
 async def make_dead(connection: Connection, lease: Lease, reason: str) -> None:
     """Given up until an operator requeues it or the memory changes."""
     await _SQL.release(connection, memory_id=lease.memory_id, state="dead", reason=reason, delay_s=0.0)

@@ -41,6 +41,11 @@ update openbot.outbox set
   lease_expires_at = null
 where memory_id = :memory_id;
 
+-- name: hold(memory_id, seconds)!
+-- Keeps the lease, for others to wait, but no longer than needed.
+update openbot.outbox set lease_expires_at = least(lease_expires_at, now() + :seconds * interval '1 second')
+where memory_id = :memory_id;
+
 -- name: enqueue(memory_ids)$
 -- Due once more, by whoever comes next.
 select openbot.enqueue(:memory_ids::uuid[]);

@@ -1,13 +1,14 @@
-"""Runs in Hindsight's own environment: asks every hook of the guard and prints the answers as JSON.
+"""Runs in Hindsight's own environment: asks every hook of the guard and the application for its routes.
 
-Not a test module: test_guard_hooks.py starts it, with the guard's settings in the environment and the
-questions as JSON on standard input: ``{"bank": …, "tokens": {name: token}}``. It answers with a list of
-``{"hook", "asked", "token", "answer"}``; an answer is ``allowed``, ``refused`` or what else came back.
+Not a test module: inside.py starts it, with the guard's settings in the environment and the questions as
+JSON on standard input, ``{"bank": …, "tokens": {name: token}}``, and knows the shape of what it prints. The
+answer of a hook is ``allowed``, ``refused`` or what else came back.
 """
 
 import asyncio
 import inspect
 import json
+import os
 import sys
 from types import SimpleNamespace
 from typing import Any
@@ -61,7 +62,7 @@ async def answer(call: Any) -> object:
     return result if isinstance(result, list | None) else getattr(result, "schema_name", "something else")
 
 
-async def main() -> None:
+async def ask_hooks() -> list[dict[str, object]]:
     asked = json.load(sys.stdin)
     bank = asked["bank"]
     validator, tenant = GuardOperationValidator({}), GuardTenantExtension({})
@@ -102,7 +103,45 @@ async def main() -> None:
         answers.append(
             {"hook": "get_allowed_config_fields", "asked": None, "token": token_name, "answer": fields}
         )
-    sys.stdout.write(f"ANSWERS {json.dumps(answers)}\n")
+    return answers
 
 
-asyncio.run(main())
+def defaults() -> dict[str, str]:
+    """Hindsight's settings when nothing is set, as they would stand in the environment."""
+    from hindsight_api.config import HindsightConfig  # noqa: PLC0415
+
+    kept = {name: os.environ.pop(name) for name in list(os.environ) if name.startswith("HINDSIGHT_API_")}
+    try:
+        config = HindsightConfig.from_env()
+    finally:
+        os.environ.update(kept)
+    return {
+        f"HINDSIGHT_API_{name.upper()}": "" if value is None else str(value).lower()
+        for name, value in vars(config).items()
+    }
+
+
+def main() -> None:
+    inside = {"hooks": asyncio.run(ask_hooks()), "defaults": defaults()}
+    from hindsight_api.server import app  # noqa: PLC0415 - builds the whole of Hindsight
+
+    routes: dict[str, set[str]] = {}
+    for route in app.routes:
+        routes.setdefault(route.path, set()).update(getattr(route, "methods", None) or [])
+    documented = app.openapi()["paths"]
+    sys.stdout.write(
+        "INSIDE "
+        + json.dumps(
+            inside
+            | {
+                "routes": {path: sorted(methods) for path, methods in routes.items()},
+                "documented": {
+                    path: sorted(method.upper() for method in methods) for path, methods in documented.items()
+                },
+            }
+        )
+        + "\n"
+    )
+
+
+main()
