@@ -207,10 +207,12 @@ $$;
 CREATE TABLE openbot.backups (
     backup_id uuid DEFAULT gen_random_uuid() NOT NULL,
     store text NOT NULL,
-    taken_at timestamp with time zone NOT NULL,
+    began_at timestamp with time zone NOT NULL,
+    ended_at timestamp with time zone NOT NULL,
     purged_at timestamp with time zone,
     registered_at timestamp with time zone DEFAULT now() NOT NULL,
-    CONSTRAINT backups_check CHECK ((purged_at >= taken_at)),
+    CONSTRAINT backups_check CHECK ((ended_at >= began_at)),
+    CONSTRAINT backups_check1 CHECK ((purged_at >= ended_at)),
     CONSTRAINT backups_store_check CHECK ((store = ANY (ARRAY['authority'::text, 'index'::text])))
 );
 ALTER TABLE ONLY openbot.backups FORCE ROW LEVEL SECURITY;
@@ -336,6 +338,8 @@ ALTER TABLE ONLY openbot.companies
 ALTER TABLE ONLY openbot.company_members
     ADD CONSTRAINT company_members_pkey PRIMARY KEY (company_id, user_id);
 ALTER TABLE ONLY openbot.forget_items
+    ADD CONSTRAINT forget_items_forget_id_memory_id_company_id_user_id_key UNIQUE (forget_id, memory_id, company_id, user_id);
+ALTER TABLE ONLY openbot.forget_items
     ADD CONSTRAINT forget_items_pkey PRIMARY KEY (forget_id, memory_id);
 ALTER TABLE ONLY openbot.forgets
     ADD CONSTRAINT forgets_forget_id_company_id_user_id_key UNIQUE (forget_id, company_id, user_id);
@@ -390,7 +394,7 @@ CREATE TRIGGER outbox_wake AFTER INSERT OR UPDATE OF generation ON openbot.outbo
 ALTER TABLE ONLY openbot.bots
     ADD CONSTRAINT bots_company_id_fkey FOREIGN KEY (company_id) REFERENCES openbot.companies(company_id) ON DELETE CASCADE;
 ALTER TABLE ONLY openbot.clearance_evidence
-    ADD CONSTRAINT clearance_evidence_forget_id_memory_id_fkey FOREIGN KEY (forget_id, memory_id) REFERENCES openbot.forget_items(forget_id, memory_id);
+    ADD CONSTRAINT clearance_evidence_forget_id_memory_id_company_id_user_id_fkey FOREIGN KEY (forget_id, memory_id, company_id, user_id) REFERENCES openbot.forget_items(forget_id, memory_id, company_id, user_id);
 ALTER TABLE ONLY openbot.company_members
     ADD CONSTRAINT company_members_company_id_fkey FOREIGN KEY (company_id) REFERENCES openbot.companies(company_id) ON DELETE CASCADE;
 ALTER TABLE ONLY openbot.forget_items
@@ -456,6 +460,7 @@ CREATE POLICY of_person ON openbot.scopes TO memory_api, sync_daemon USING ((((c
 ALTER TABLE openbot.outbox ENABLE ROW LEVEL SECURITY;
 CREATE POLICY registered ON openbot.backups TO memory_operator USING (true) WITH CHECK (true);
 ALTER TABLE openbot.requests ENABLE ROW LEVEL SECURITY;
+CREATE POLICY requeued ON openbot.outbox FOR UPDATE TO memory_operator USING ((state = 'dead'::text)) WITH CHECK ((state = 'ready'::text));
 ALTER TABLE openbot.scopes ENABLE ROW LEVEL SECURITY;
 ALTER TABLE openbot.source_bot_grants ENABLE ROW LEVEL SECURITY;
 ALTER TABLE openbot.source_user_grants ENABLE ROW LEVEL SECURITY;
@@ -486,17 +491,17 @@ GRANT UPDATE(generation) ON TABLE openbot.outbox TO memory_api;
 GRANT UPDATE(generation) ON TABLE openbot.outbox TO sync_daemon;
 GRANT UPDATE(state) ON TABLE openbot.outbox TO memory_api;
 GRANT UPDATE(state) ON TABLE openbot.outbox TO sync_daemon;
-GRANT SELECT(state) ON TABLE openbot.outbox TO memory_operator;
+GRANT SELECT(state),UPDATE(state) ON TABLE openbot.outbox TO memory_operator;
 GRANT UPDATE(due_at) ON TABLE openbot.outbox TO memory_api;
 GRANT UPDATE(due_at) ON TABLE openbot.outbox TO sync_daemon;
-GRANT SELECT(due_at) ON TABLE openbot.outbox TO memory_operator;
+GRANT SELECT(due_at),UPDATE(due_at) ON TABLE openbot.outbox TO memory_operator;
 GRANT SELECT(enqueued_at) ON TABLE openbot.outbox TO memory_operator;
 GRANT UPDATE(attempts) ON TABLE openbot.outbox TO memory_api;
 GRANT UPDATE(attempts) ON TABLE openbot.outbox TO sync_daemon;
-GRANT SELECT(attempts) ON TABLE openbot.outbox TO memory_operator;
+GRANT SELECT(attempts),UPDATE(attempts) ON TABLE openbot.outbox TO memory_operator;
 GRANT UPDATE(reason) ON TABLE openbot.outbox TO memory_api;
 GRANT UPDATE(reason) ON TABLE openbot.outbox TO sync_daemon;
-GRANT SELECT(reason) ON TABLE openbot.outbox TO memory_operator;
+GRANT SELECT(reason),UPDATE(reason) ON TABLE openbot.outbox TO memory_operator;
 GRANT UPDATE(lease_id) ON TABLE openbot.outbox TO sync_daemon;
 GRANT UPDATE(lease_generation) ON TABLE openbot.outbox TO sync_daemon;
 GRANT UPDATE(lease_expires_at) ON TABLE openbot.outbox TO sync_daemon;
@@ -524,7 +529,8 @@ GRANT UPDATE(bank_settings_version) ON TABLE openbot.scopes TO sync_daemon;
 GRANT SELECT ON TABLE openbot.backups TO memory_operator;
 GRANT SELECT ON TABLE openbot.backups TO sync_daemon;
 GRANT INSERT(store) ON TABLE openbot.backups TO memory_operator;
-GRANT INSERT(taken_at) ON TABLE openbot.backups TO memory_operator;
+GRANT INSERT(began_at) ON TABLE openbot.backups TO memory_operator;
+GRANT INSERT(ended_at) ON TABLE openbot.backups TO memory_operator;
 GRANT UPDATE(purged_at) ON TABLE openbot.backups TO memory_operator;
 GRANT SELECT ON TABLE openbot.clearance_evidence TO memory_api;
 GRANT SELECT ON TABLE openbot.clearance_evidence TO sync_daemon;

@@ -88,6 +88,9 @@ create policy of_person on openbot.outbox to memory_api
 -- that happens in a transaction bound to the row's company and person.
 create policy drained on openbot.outbox to sync_daemon using (true) with check (true);
 create policy counted on openbot.outbox for select to memory_operator using (true);
+-- An operator may give a dead row another chance, and do nothing else to a row.
+create policy requeued on openbot.outbox for update to memory_operator
+  using (state = 'dead') with check (state = 'ready');
 
 grant select, insert (memory_id, company_id, user_id),
   update (generation, state, reason, attempts, due_at) on openbot.outbox to memory_api;
@@ -96,6 +99,7 @@ grant select, insert (memory_id, company_id, user_id), delete,
   on openbot.outbox to sync_daemon;
 grant select (state, reason, attempts, due_at, enqueued_at, lease_expires_at)
   on openbot.outbox to memory_operator;
+grant update (state, reason, attempts, due_at) on openbot.outbox to memory_operator;
 
 -- migrate:down
 drop function openbot.enqueue;

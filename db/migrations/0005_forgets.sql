@@ -19,6 +19,7 @@ create table openbot.forget_items (
   company_id openbot.external_id not null,
   user_id openbot.external_id not null,
   primary key (forget_id, memory_id),
+  unique (forget_id, memory_id, company_id, user_id),
   foreign key (forget_id, company_id, user_id) references openbot.forgets (forget_id, company_id, user_id),
   foreign key (memory_id, company_id, user_id) references openbot.memories (memory_id, company_id, user_id)
 );
@@ -55,7 +56,8 @@ create table openbot.clearance_evidence (
   observed jsonb not null,
   prober text not null check (prober ~ '^[a-z_]+/[0-9a-z.+-]{1,32}$'),
   probed_at timestamptz not null default clock_timestamp(),
-  foreign key (forget_id, memory_id) references openbot.forget_items (forget_id, memory_id),
+  foreign key (forget_id, memory_id, company_id, user_id)
+    references openbot.forget_items (forget_id, memory_id, company_id, user_id),
   constraint clearance_evidence_reason_iff_pending check (cleared = (reason is null)),
   constraint clearance_evidence_counts_and_flags check (
     jsonb_typeof(observed) = 'object'
@@ -127,8 +129,9 @@ create index requests_by_forget on openbot.requests (forget_id);
 create table openbot.backups (
   backup_id uuid primary key default gen_random_uuid(),
   store text not null check (store in ('authority', 'index')),
-  taken_at timestamptz not null,
-  purged_at timestamptz check (purged_at >= taken_at),
+  began_at timestamptz not null,
+  ended_at timestamptz not null check (ended_at >= began_at),
+  purged_at timestamptz check (purged_at >= ended_at),
   registered_at timestamptz not null default now()
 );
 
@@ -171,7 +174,7 @@ grant select, insert (company_id, user_id, forget_id, memory_id, domain, cleared
   on openbot.clearance_evidence to sync_daemon;
 grant select on openbot.clearance to memory_api, sync_daemon;
 grant select, insert on openbot.requests to memory_api;
-grant select, insert (store, taken_at), update (purged_at) on openbot.backups to memory_operator;
+grant select, insert (store, began_at, ended_at), update (purged_at) on openbot.backups to memory_operator;
 grant select on openbot.backups to sync_daemon;
 
 -- migrate:down

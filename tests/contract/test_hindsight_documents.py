@@ -104,7 +104,7 @@ async def test_of_what_hindsight_would_drop_nothing_is_sent(
 async def test_a_long_text_becomes_several_units_of_its_own_words(
     index: HindsightIndex, index_rows: asyncpg.Connection, bank: str
 ) -> None:
-    text = " ".join(f"Sentence number {number} is about tea." for number in range(90))
+    text = " ".join(f"Sentence number {number} is about tea." for number in range(150))
     await index.ensure_bank(bank)
     await index.retain(bank, "d", text)
     document = await index.document(bank, "d")

@@ -239,8 +239,11 @@ def test_a_registered_backup_keeps_the_forget_open_until_it_is_purged(
     memory = lin.remember("Bullet points, please.")
     assert until(lambda: is_indexed(lin, memory.name))
     operator = fragile.dsns["memory_operator"]
-    register = "insert into openbot.backups (store, taken_at) values ('authority', now()) returning backup_id"
-    backup = value(operator, register)
+    backup = value(
+        operator,
+        "insert into openbot.backups (store, began_at, ended_at) values ('authority', now(), now())"
+        " returning backup_id",
+    )
     try:
         forget = lin.forget(memory.name)
         assert until(lambda: pending_reasons(lin, forget.name) == {"", "BACKUPS_NOT_PURGED"})

@@ -113,3 +113,11 @@ async def test_words_reach_only_whom_the_authority_tables_name_now(office: Offic
         assert await office.recalled("tea") == [], revoked
     await office.settle()
     assert await office.recalled("tea") == ["green tea"]
+
+
+async def test_what_a_session_may_not_use_does_not_crowd_out_what_it_may(office: Office) -> None:
+    await office.remember("green tea")
+    for number in range(5):
+        await office.remember(f"green tea and more green tea, cup {number}", source="weekly")
+    narrow = await office.recall("green tea", limit=1, asker=replace(office.lin, sources=frozenset()))
+    assert [memory.text for memory in narrow.memories] == ["green tea"]

@@ -385,3 +385,22 @@ async def test_evidence_is_append_only_for_the_daemon(filled: ClonedDatabase) ->
         async with connected(filled.dsn("sync_daemon"), ("acme", "lin")) as daemon:
             with pytest.raises(asyncpg.InsufficientPrivilegeError):
                 await daemon.execute(statement)
+
+
+async def test_an_operator_may_give_a_dead_row_another_chance_and_nothing_else(
+    filled: ClonedDatabase,
+) -> None:
+    again = "update openbot.outbox set state = 'ready', reason = null, attempts = 0, due_at = now()"
+    async with connected(filled.admin_dsn) as admin:
+        await admin.execute(
+            "update openbot.outbox set state = 'leased', lease_id = gen_random_uuid(),"
+            " lease_generation = generation, lease_expires_at = now()"
+        )
+        await admin.execute(
+            "update openbot.outbox set state = 'dead', reason = 'RECORD_MISSING', lease_id = null,"
+            " lease_generation = null, lease_expires_at = null where company_id = 'globex'"
+        )
+    async with connected(filled.dsn("memory_operator")) as operator:
+        assert await operator.execute(again) == "UPDATE 2", "the dead ones of globex"
+    async with connected(filled.dsn("memory_operator")) as operator:
+        assert await operator.execute(again) == "UPDATE 0"

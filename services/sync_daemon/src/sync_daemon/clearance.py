@@ -101,7 +101,7 @@ class Clearance:
     async def _backup(self, forget: DueForget, item: UnprovenItem) -> Finding:
         if self._backups == "undeclared":
             return Finding(item.memory_id, "backups", "BACKUPS_UNDECLARED")
-        count = await self._store.unpurged_backups(forget, item.recorded_at)
+        count = await self._store.unpurged_backups(forget, item)
         reason = "BACKUPS_NOT_PURGED" if count else None
         observed = {"unpurged": count, "declared_none": self._backups == "none"}
         return Finding(item.memory_id, "backups", reason, observed)

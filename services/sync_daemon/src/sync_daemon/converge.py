@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
+import structlog
 from hindsight_index import (
     BANK_SETTINGS_VERSION,
     BankMissing,
@@ -22,8 +23,11 @@ from sync_daemon.store.records import Record, RecordStore
 #: Noted before a bank is first touched, so that "never touched" is always true.
 APPLYING = "applying"
 
-# An answer that makes no sense may be a proxy's; after this many attempts it is the memory's.
-_MAX_PROTOCOL_ERRORS = 8
+# An answer that makes no sense may be a proxy's; after this many attempts it is the memory's own.
+_MAX_TRIES = 8
+
+
+_log = structlog.get_logger()
 
 
 class Converger:
@@ -58,7 +62,7 @@ class Converger:
             return Permanent("NOTHING_TO_INDEX")
         except HindsightProtocolError:
             # A deletion is never given up (I7).
-            if lease.attempts >= _MAX_PROTOCOL_ERRORS and record.text is not None:
+            if lease.attempts >= _MAX_TRIES and record.text is not None:
                 return Permanent("INDEX_PROTOCOL_ERROR")
             return Transient("INDEX_PROTOCOL_ERROR")
         except HindsightError:
@@ -66,7 +70,12 @@ class Converger:
 
     async def _retain(self, lease: Lease, record: Record, text: str, writes_until: datetime) -> Outcome:
         bank, document_id = record.bank_id, str(record.memory_id)
-        if record.bank_settings_version != BANK_SETTINGS_VERSION or not await self._index.bank_exists(bank):
+        lost = record.bank_settings_version is not None and not await self._index.bank_exists(bank)
+        if lost:
+            # Before a new bank stands in its place and looks complete (I10).
+            _log.error("the index lost a bank", bank_id=bank)
+            await self._records.index_everything_again(lease, record)
+        if lost or record.bank_settings_version != BANK_SETTINGS_VERSION:
             await self._records.note_bank_settings(lease, record, APPLYING)
             await self._index.ensure_bank(bank, expires_at=writes_until)
             await self._records.note_bank_settings(lease, record, BANK_SETTINGS_VERSION)
@@ -80,6 +89,8 @@ class Converger:
         # A replace overtaken by another write, or cut off half done, reports success all the same.
         document = await self._index.document(bank, document_id)
         if document is None or not document.holds(text):
+            if lease.attempts >= _MAX_TRIES:
+                return Permanent("INDEX_NOT_AS_WRITTEN")
             return Transient("INDEX_NOT_AS_WRITTEN")
         return Indexed(record.version)
 

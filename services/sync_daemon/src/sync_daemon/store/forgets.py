@@ -89,10 +89,12 @@ class ForgetStore:
             for row in rows
         ]
 
-    async def unpurged_backups(self, forget: DueForget, since: datetime) -> int:
-        """How many registered backups could hold what was recorded ``since`` then."""
+    async def unpurged_backups(self, forget: DueForget, item: UnprovenItem) -> int:
+        """How many registered backups could hold the memory: made while it, or a copy, was still there."""
         async with self._database.of(forget.company, forget.user) as connection:
-            count: int = await _SQL.unpurged_backups(connection, since=since)
+            count: int = await _SQL.unpurged_backups(
+                connection, forget_id=forget.forget_id, memory_id=item.memory_id, since=item.recorded_at
+            )
             return count
 
     async def record(self, forget: DueForget, findings: Sequence[Finding]) -> bool:

@@ -67,9 +67,26 @@ where not exists (
     and clearance.reason is not distinct from :reason::text
 );
 
--- name: unpurged_backups(since)$
--- Registered backups that may hold what was recorded at or after the time and are not purged.
-select count(*) from openbot.backups where purged_at is null and taken_at >= :since;
+-- name: unpurged_backups(forget_id, memory_id, since)$
+-- Registered backups that are not purged and overlap the time in which the memory could be copied: from
+-- its recording until authority and index were both seen without it, and never with it again.
+with proofs as (
+  select domain, min(probed_at) as gone_at
+  from openbot.clearance_evidence as proof
+  where forget_id = :forget_id and memory_id = :memory_id
+    and domain in ('authority_active', 'index_active')
+    and cleared
+    and not exists (
+      select from openbot.clearance_evidence as later
+      where later.forget_id = proof.forget_id and later.memory_id = proof.memory_id
+        and later.domain = proof.domain and not later.cleared and later.evidence_id > proof.evidence_id
+    )
+  group by domain
+)
+select count(*) from openbot.backups
+where purged_at is null
+  and ended_at >= :since
+  and began_at <= (select case when count(*) = 2 then max(gone_at) else now() end from proofs);
 
 -- name: clear_if_proven(forget_id)$
 -- True once every memory is proven in every domain and none is due to be deleted once more; the

@@ -54,6 +54,11 @@ class RecordStore:
                 connection, scope_id=record.scope_id, settings_version=settings_version
             )
 
+    async def index_everything_again(self, lease: Lease, record: Record) -> None:
+        """The index lost the record's bank: every memory of its scope is pending and due once more."""
+        async with self._database.of(lease.company, lease.user) as connection:
+            await _SQL.forget_indexed(connection, scope_id=record.scope_id, memory_id=record.memory_id)
+
 
 async def mark_indexed(connection: Connection, memory_id: UUID, version: int) -> None:
     """The index was read back and holds ``version``; void if the memory has moved on."""

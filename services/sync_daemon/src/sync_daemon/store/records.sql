@@ -33,3 +33,17 @@ where memory_id = :memory_id
 update openbot.index_entries set
   state = 'failed', state_at = clock_timestamp(), indexed_version = null, failure_reason = :reason
 where memory_id = :memory_id;
+
+-- name: forget_indexed(scope_id, memory_id)$
+-- What the index was thought to hold of a scope, it has to be given again; all but the memory at hand.
+with lost as (
+  update openbot.index_entries set
+    state = 'pending', state_at = clock_timestamp(), indexed_version = null
+  from openbot.memories
+  where memories.memory_id = index_entries.memory_id
+    and memories.scope_id = :scope_id
+    and index_entries.state = 'indexed'
+    and index_entries.memory_id <> :memory_id
+  returning index_entries.memory_id
+)
+select openbot.enqueue(array(select memory_id from lost));
