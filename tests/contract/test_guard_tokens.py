@@ -90,9 +90,9 @@ async def test_a_right_token_is_let_in(http: httpx.AsyncClient, api: BankTokens,
 
 @pytest.mark.parametrize("forge", UNAUTHENTICATED.values(), ids=UNAUTHENTICATED.keys())
 async def test_whoever_has_no_token_of_ours_is_not_let_in(
-    http: httpx.AsyncClient, api: BankTokens, existing_bank: str, forge: Forge
+    http: httpx.AsyncClient, api: BankTokens, bank: str, forge: Forge
 ) -> None:
-    answer = await recall(http, existing_bank, forge(api, existing_bank))
+    answer = await recall(http, bank, forge(api, bank))
     assert (answer.status_code, answer.json()) == (401, {"detail": "refused"})
 
 

@@ -46,7 +46,7 @@ def fragile(
         index_url=proxy.url,
         issuer=stack.issuer,
         daemon_environment=DAEMON,
-        api_environment={"MEMORY_API_INDEX_TIMEOUT_S": "1"},
+        api_environment={"MEMORY_API_INDEX_TIMEOUT_S": "2"},
     ) as running:
         yield running
 

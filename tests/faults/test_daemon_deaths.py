@@ -71,7 +71,7 @@ def test_killed_ten_times_while_thirty_memories_come_in(
         if number % 3 == 2:
             # The new daemon is at work, not only starting.
             busy = proxy.count(RETAIN)
-            assert until(lambda busy=busy: proxy.count(RETAIN) > busy)
+            assert until(lambda busy=busy: proxy.count(RETAIN) > busy)  # type: ignore[misc]
             time.sleep(dice.uniform(0, 0.15))
             daemon_of(fragile).kill()
             fragile.start_sync_daemon()

@@ -60,7 +60,7 @@ def test_a_retain_that_fails_is_repeated_until_it_holds(
     memories = {name: lin.remember(f"Case: {name}.") for name in faults}
 
     for name, memory in memories.items():
-        assert until(lambda memory=memory: is_indexed(lin, memory.name)), name
+        assert until(lambda memory=memory: is_indexed(lin, memory.name)), name  # type: ignore[misc]
         assert rules[name].times == 0, name
         bank = bank_of(fragile, memory.name)
         found = document_of(stack, bank, memory.name)

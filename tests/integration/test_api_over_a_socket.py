@@ -242,6 +242,15 @@ def test_a_request_that_breaks_the_contract_names_its_fields(
     assert {field for field, _ in violations} == fields
 
 
+@pytest.mark.parametrize("raw", [b"\xff\xff\xff", b"\x0a\x02\xc3\x28", b"\x0a\x7fshort"])
+def test_bytes_that_are_no_message_are_refused_like_any_wrong_field(door: Door, raw: bytes) -> None:
+    call: Any = door.channel.unary_unary("/openbot.memory.v1.MemoryService/Recall")
+    assert refused(lambda: call(raw))[:2] == (grpc.StatusCode.UNAUTHENTICATED, "SERVICE_TOKEN_MISSING")
+    code, reason, violations, _ = refused(lambda: call(raw, metadata=door.metadata()))
+    assert (code, reason) == (grpc.StatusCode.INVALID_ARGUMENT, "INVALID_REQUEST")
+    assert violations == [("", "is not a message of this method")]
+
+
 def test_anothers_memory_and_none_at_all_get_the_same_bytes(door: Door) -> None:
     with Session(door.stack.address, door.issuer, user="omar", company="doorway", bot="assistant") as omar:
         theirs = omar.remember("Omar's own")

@@ -6,6 +6,7 @@ What leaves the process is therefore decided here, by an allow-list, not by each
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -22,6 +23,7 @@ from opentelemetry.sdk.trace.export import (
     SpanExporter,
     SpanExportResult,
 )
+from opentelemetry.sdk.trace.sampling import ALWAYS_ON
 from opentelemetry.trace import NonRecordingSpan, SpanContext, Status
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
@@ -96,12 +98,16 @@ def configure_spans(
     ``otlp_endpoint`` is the collector's gRPC endpoint (URL); ``file`` receives spans as JSON for
     development. With neither, spans are made (so that context propagates) and dropped.
     """
-    provider = TracerProvider(resource=Resource.create({"service.name": service}))
+    provider = TracerProvider(
+        # Ours to decide: a caller must not be able to erase its own traces.
+        sampler=ALWAYS_ON,
+        resource=Resource.create({"service.name": service}),
+    )
     if otlp_endpoint:
         exporter = OTLPSpanExporter(endpoint=otlp_endpoint)
         provider.add_span_processor(BatchSpanProcessor(ContentFreeExporter(exporter)))
     if file:
-        out = file.open("a", encoding="utf-8")
+        out = os.fdopen(os.open(file, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600), "a", encoding="utf-8")
         provider.add_span_processor(SimpleSpanProcessor(ContentFreeExporter(ConsoleSpanExporter(out=out))))
     trace.set_tracer_provider(provider)
     # Not baggage: it would carry whatever a caller sends on to the index.

@@ -161,5 +161,8 @@ class _translated:  # noqa: N801 - reads as a clause: `with _translated():`
             if state in _UNAVAILABLE or state[:2] in _UNAVAILABLE_CLASSES:
                 raise DatabaseUnavailable(state) from None
             raise DatabaseError(state) from None
-        if isinstance(error, asyncpg.InterfaceError | OSError | TimeoutError):
+        if isinstance(error, asyncpg.InterfaceError) and isinstance(error, ValueError):
+            # The driver's own DataError: an argument of ours that it cannot send. Repeating will not help.
+            raise DatabaseError from None
+        if isinstance(error, asyncpg.InterfaceError | asyncpg.InternalClientError | OSError | TimeoutError):
             raise DatabaseUnavailable from None

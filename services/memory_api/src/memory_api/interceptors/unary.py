@@ -7,12 +7,30 @@ from collections.abc import Awaitable, Callable
 from typing import Any, cast
 
 import grpc
-from google.protobuf.message import Message
+from google.protobuf.message import DecodeError, Message
 
 UnaryBehavior = Callable[[Message, "grpc.aio.ServicerContext[Any, Any]"], Awaitable[Message]]
 
 #: Our own methods; health and reflection are not ours and carry no memory.
 OWN_PREFIX = "/openbot.memory.v1."
+
+
+class Malformed(Message):
+    """Stands for a request whose bytes are no message of its method. ``Validation`` refuses it, after
+    the caller is known; gRPC itself would answer UNKNOWN, with the parser's words."""
+
+
+def _tolerant(deserialize: Callable[[bytes], Any] | None) -> Callable[[bytes], Any] | None:
+    if deserialize is None:
+        return None
+
+    def parse(raw: bytes) -> Any:
+        try:
+            return deserialize(raw)
+        except DecodeError:
+            return Malformed()
+
+    return parse
 
 
 class UnaryInterceptor(grpc.aio.ServerInterceptor, ABC):
@@ -37,7 +55,7 @@ class UnaryInterceptor(grpc.aio.ServerInterceptor, ABC):
 
         return grpc.unary_unary_rpc_method_handler(
             behave,
-            request_deserializer=handler.request_deserializer,
+            request_deserializer=_tolerant(handler.request_deserializer),
             response_serializer=handler.response_serializer,
         )
 

@@ -9,7 +9,7 @@ import protovalidate
 from google.protobuf.message import Message
 
 from memory_api.errors import InvalidRequest
-from memory_api.interceptors.unary import UnaryBehavior, UnaryInterceptor
+from memory_api.interceptors.unary import Malformed, UnaryBehavior, UnaryInterceptor
 
 _MAX_VIOLATIONS = 20
 
@@ -24,6 +24,8 @@ class Validation(UnaryInterceptor):
         context: grpc.aio.ServicerContext[Any, Any],
         inner: UnaryBehavior,
     ) -> Message:
+        if isinstance(request, Malformed):
+            raise InvalidRequest((("", "is not a message of this method"),))
         violations = protovalidate.collect_violations(request)
         if violations:
             raise InvalidRequest(

@@ -69,24 +69,15 @@ where not exists (
 
 -- name: unpurged_backups(forget_id, memory_id, since)$
 -- Registered backups that are not purged and overlap the time in which the memory could be copied: from
--- its recording until authority and index were both seen without it, and never with it again.
-with proofs as (
-  select domain, min(probed_at) as gone_at
-  from openbot.clearance_evidence as proof
-  where forget_id = :forget_id and memory_id = :memory_id
-    and domain in ('authority_active', 'index_active')
-    and cleared
-    and not exists (
-      select from openbot.clearance_evidence as later
-      where later.forget_id = proof.forget_id and later.memory_id = proof.memory_id
-        and later.domain = proof.domain and not later.cleared and later.evidence_id > proof.evidence_id
-    )
-  group by domain
-)
+-- its recording until both the authority and the index were seen without it, which may be only now.
 select count(*) from openbot.backups
 where purged_at is null
   and ended_at >= :since
-  and began_at <= (select case when count(*) = 2 then max(gone_at) else now() end from proofs);
+  and began_at <= (
+    select case when count(*) = 2 then max(probed_at) else now() end from openbot.clearance
+    where clearance.forget_id = :forget_id and clearance.memory_id = :memory_id
+      and clearance.domain in ('authority_active', 'index_active') and clearance.cleared
+  );
 
 -- name: clear_if_proven(forget_id)$
 -- True once every memory is proven in every domain and none is due to be deleted once more; the

@@ -67,7 +67,7 @@ class Forget(_message.Message):
     state: Global___Forget.State.ValueType
     """How far it has come."""
     memory_count: _builtins.int
-    """How many memories this request forgot."""
+    """How many memories this request named."""
     @_builtins.property
     def stop_use_time(self) -> _timestamp_pb2.Timestamp:
         """When use stopped (UTC): the time of the transaction that acknowledged the request."""
@@ -149,7 +149,7 @@ class Clearance(_message.Message):
     """
     @_builtins.property
     def probe_time(self) -> _timestamp_pb2.Timestamp:
-        """When it was last asked (UTC). Unset if never."""
+        """When it last gave this answer for the first time (UTC). Unset if it was never asked."""
 
     def __init__(
         self,

@@ -119,7 +119,7 @@ class RecallResponse(_message.Message):
         SERVED_BY_UNSPECIFIED: RecallResponse._ServedBy.ValueType  # 0
         """Never sent."""
         SERVED_BY_INDEX: RecallResponse._ServedBy.ValueType  # 1
-        """The index, and PostgreSQL for memories that are not indexed yet."""
+        """The index wherever it holds anything, and PostgreSQL for memories that are not indexed yet."""
         SERVED_BY_LEXICAL: RecallResponse._ServedBy.ValueType  # 2
         """PostgreSQL alone: the index gave no complete answer. See `degraded_reason`."""
         SERVED_BY_MIXED: RecallResponse._ServedBy.ValueType  # 3
@@ -131,7 +131,7 @@ class RecallResponse(_message.Message):
     SERVED_BY_UNSPECIFIED: RecallResponse.ServedBy.ValueType  # 0
     """Never sent."""
     SERVED_BY_INDEX: RecallResponse.ServedBy.ValueType  # 1
-    """The index, and PostgreSQL for memories that are not indexed yet."""
+    """The index wherever it holds anything, and PostgreSQL for memories that are not indexed yet."""
     SERVED_BY_LEXICAL: RecallResponse.ServedBy.ValueType  # 2
     """PostgreSQL alone: the index gave no complete answer. See `degraded_reason`."""
     SERVED_BY_MIXED: RecallResponse.ServedBy.ValueType  # 3
@@ -165,8 +165,8 @@ class RecallResponse(_message.Message):
     served_by: Global___RecallResponse.ServedBy.ValueType
     """Which parts found them."""
     degraded_reason: _builtins.str
-    """Why the answer is degraded: `INDEX_UNAVAILABLE`, `INDEX_TIMEOUT`, `INDEX_REFUSED` or
-    `INDEX_PROTOCOL_ERROR`. Empty when it is not.
+    """Why the answer is degraded: `INDEX_UNAVAILABLE`, `INDEX_TIMEOUT`, `INDEX_REFUSED`,
+    `INDEX_BANK_MISSING`, `INDEX_PROTOCOL_ERROR` or `INDEX_ERROR`. Empty when it is not.
     """
     @_builtins.property
     def items(self) -> _containers.RepeatedCompositeFieldContainer[Global___RecallResponse.Item]:

@@ -95,11 +95,13 @@ class MemoryServiceServicer:
         """Records exactly the words that the present person asked to remember.
 
         Needs a present person. Idempotent by `request_id`: a repetition answers with the memory as
-        it is now, also when it has been forgotten meanwhile, and never records it again.
+        it is now and never records it again. Once it has been forgotten its words are gone and cannot be
+        compared, so every repetition gets the forgotten memory: look at its state.
 
         Errors: INVALID_ARGUMENT (INVALID_REQUEST), NOT_FOUND (SOURCE_NOT_FOUND, also for a source
         that the person or the bot is not granted; SCOPE_NOT_USABLE when the bot may not see general
-        preferences), ALREADY_EXISTS (REQUEST_ID_REUSED with other content).
+        preferences; MEMORY_NOT_FOUND for a repetition from a session that may not see the memory),
+        ALREADY_EXISTS (REQUEST_ID_REUSED with other content).
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -139,7 +141,7 @@ class MemoryServiceServicer:
 
         Needs a present person. All or nothing: one unknown name refuses the whole request. A memory
         that is forgotten already is accepted and takes part in the new Forget. Idempotent by
-        `request_id`.
+        `request_id`. Only memories that this session may use can be named.
 
         Errors: NOT_FOUND (MEMORY_NOT_FOUND), ABORTED (ETAG_MISMATCH), ALREADY_EXISTS
         (REQUEST_ID_REUSED).

@@ -49,11 +49,13 @@ class MemoryServiceStub:
     """Records exactly the words that the present person asked to remember.
 
     Needs a present person. Idempotent by `request_id`: a repetition answers with the memory as
-    it is now, also when it has been forgotten meanwhile, and never records it again.
+    it is now and never records it again. Once it has been forgotten its words are gone and cannot be
+    compared, so every repetition gets the forgotten memory: look at its state.
 
     Errors: INVALID_ARGUMENT (INVALID_REQUEST), NOT_FOUND (SOURCE_NOT_FOUND, also for a source
     that the person or the bot is not granted; SCOPE_NOT_USABLE when the bot may not see general
-    preferences), ALREADY_EXISTS (REQUEST_ID_REUSED with other content).
+    preferences; MEMORY_NOT_FOUND for a repetition from a session that may not see the memory),
+    ALREADY_EXISTS (REQUEST_ID_REUSED with other content).
     """
     Recall: _grpc.UnaryUnaryMultiCallable[_memory_service_pb2.RecallRequest, _memory_service_pb2.RecallResponse]
     """Finds the memories that answer a question, best first.
@@ -77,7 +79,7 @@ class MemoryServiceStub:
 
     Needs a present person. All or nothing: one unknown name refuses the whole request. A memory
     that is forgotten already is accepted and takes part in the new Forget. Idempotent by
-    `request_id`.
+    `request_id`. Only memories that this session may use can be named.
 
     Errors: NOT_FOUND (MEMORY_NOT_FOUND), ABORTED (ETAG_MISMATCH), ALREADY_EXISTS
     (REQUEST_ID_REUSED).
@@ -107,11 +109,13 @@ class MemoryServiceAsyncStub(MemoryServiceStub):
     """Records exactly the words that the present person asked to remember.
 
     Needs a present person. Idempotent by `request_id`: a repetition answers with the memory as
-    it is now, also when it has been forgotten meanwhile, and never records it again.
+    it is now and never records it again. Once it has been forgotten its words are gone and cannot be
+    compared, so every repetition gets the forgotten memory: look at its state.
 
     Errors: INVALID_ARGUMENT (INVALID_REQUEST), NOT_FOUND (SOURCE_NOT_FOUND, also for a source
     that the person or the bot is not granted; SCOPE_NOT_USABLE when the bot may not see general
-    preferences), ALREADY_EXISTS (REQUEST_ID_REUSED with other content).
+    preferences; MEMORY_NOT_FOUND for a repetition from a session that may not see the memory),
+    ALREADY_EXISTS (REQUEST_ID_REUSED with other content).
     """
     Recall: _aio.UnaryUnaryMultiCallable[_memory_service_pb2.RecallRequest, _memory_service_pb2.RecallResponse]  # type: ignore[assignment]
     """Finds the memories that answer a question, best first.
@@ -135,7 +139,7 @@ class MemoryServiceAsyncStub(MemoryServiceStub):
 
     Needs a present person. All or nothing: one unknown name refuses the whole request. A memory
     that is forgotten already is accepted and takes part in the new Forget. Idempotent by
-    `request_id`.
+    `request_id`. Only memories that this session may use can be named.
 
     Errors: NOT_FOUND (MEMORY_NOT_FOUND), ABORTED (ETAG_MISMATCH), ALREADY_EXISTS
     (REQUEST_ID_REUSED).
@@ -168,11 +172,13 @@ class MemoryServiceServicer(metaclass=_abc_1.ABCMeta):
         """Records exactly the words that the present person asked to remember.
 
         Needs a present person. Idempotent by `request_id`: a repetition answers with the memory as
-        it is now, also when it has been forgotten meanwhile, and never records it again.
+        it is now and never records it again. Once it has been forgotten its words are gone and cannot be
+        compared, so every repetition gets the forgotten memory: look at its state.
 
         Errors: INVALID_ARGUMENT (INVALID_REQUEST), NOT_FOUND (SOURCE_NOT_FOUND, also for a source
         that the person or the bot is not granted; SCOPE_NOT_USABLE when the bot may not see general
-        preferences), ALREADY_EXISTS (REQUEST_ID_REUSED with other content).
+        preferences; MEMORY_NOT_FOUND for a repetition from a session that may not see the memory),
+        ALREADY_EXISTS (REQUEST_ID_REUSED with other content).
         """
 
     @_abc_1.abstractmethod
@@ -220,7 +226,7 @@ class MemoryServiceServicer(metaclass=_abc_1.ABCMeta):
 
         Needs a present person. All or nothing: one unknown name refuses the whole request. A memory
         that is forgotten already is accepted and takes part in the new Forget. Idempotent by
-        `request_id`.
+        `request_id`. Only memories that this session may use can be named.
 
         Errors: NOT_FOUND (MEMORY_NOT_FOUND), ABORTED (ETAG_MISMATCH), ALREADY_EXISTS
         (REQUEST_ID_REUSED).
