@@ -1,10 +1,15 @@
 """The main job, from a person's sentence to its proven end, over real sockets and processes."""
 
 import asyncio
+import json
+import secrets
+import signal
+from base64 import b64encode
 from collections.abc import Iterator
 from contextlib import ExitStack
 from typing import Any
-from uuid import uuid4
+from urllib.parse import quote
+from uuid import UUID, uuid4
 
 import asyncpg
 import grpc
@@ -12,8 +17,10 @@ import pytest
 from devstack.authority_seed import Company, Source, seed_authority
 from devstack.client import Session
 from devstack.stack import Stack
+from hindsight_index import HindsightIndex
 from openbot.memory.v1 import forget_pb2, memory_pb2
 
+from tests.conftest import Hindsight
 from tests.eventually import until
 
 pytestmark = pytest.mark.e2e
@@ -86,6 +93,7 @@ def test_nobody_else_gets_anything_and_nobody_learns_that_it_exists(office: Offi
     }
     for who, stranger in strangers.items():
         assert texts(stranger, "周会改到哪天了") == [], who
+        assert stranger.list().memories == [], who
         with pytest.raises(grpc.RpcError) as unseen:
             stranger.get(memory.name)
         with pytest.raises(grpc.RpcError) as unknown:
@@ -121,56 +129,160 @@ def test_a_repeated_request_changes_nothing_even_after_forgetting(office: Office
     assert texts(lin, "bullet points") == []
 
 
-def test_forgetting_stops_use_at_once_and_is_cleared_with_evidence(office: Office, stack: Stack) -> None:
-    canary = f"The canary {uuid4().hex} sings on Tuesdays."
+def test_what_no_daemon_has_seen_yet_is_found_by_its_words(office: Office, stack: Stack) -> None:
     lin = office.session()
-    memory = lin.remember(canary)
+    known = lin.remember("Weekly reports come as short bullet points.")
+    assert until(lambda: is_indexed(lin, known.name))
+    daemon = stack.sync_daemon
+    assert daemon is not None
+    daemon.send(signal.SIGSTOP)
+    try:
+        fresh = lin.remember("汇报先讲风险，再讲进展。")
+
+        assert lin.get(fresh.name).index_status.state == memory_pb2.IndexStatus.STATE_PENDING
+        assert fresh.text in texts(lin, "汇报先讲什么")
+        assert known.text in texts(lin, "bullet points")
+    finally:
+        daemon.send(signal.SIGCONT)
+    assert until(lambda: is_indexed(lin, fresh.name))
+
+
+def test_forgetting_stops_use_at_once_and_is_cleared_with_evidence(
+    office: Office, stack: Stack, hindsight: Hindsight
+) -> None:
+    canary = words_of_nobody()
+    lin = office.session()
+    memory = lin.remember(f"{canary}每周二唱歌，{canary} sings on Tuesdays.")
     assert until(lambda: is_indexed(lin, memory.name))
+    bank, document = asyncio.run(bank_of(stack, memory.name)), memory.name.removeprefix("memories/")
+    assert asyncio.run(is_in_index(hindsight, bank, document))
+    assert asyncio.run(tables_holding(hindsight.database_url, canary)) != set()
 
     forget = lin.forget(memory.name)
 
     assert forget.HasField("stop_use_time")
-    assert canary not in texts(lin, "When does the canary sing?")
+    for query in ("谁每周二唱歌", "Who sings on Tuesdays?", canary):
+        assert texts(lin, query) == []
     assert lin.list().memories == []
     assert lin.get(memory.name).text == ""
     assert until(lambda: lin.get_forget(forget.name).state == forget_pb2.Forget.STATE_CLEARED)
     cleared = lin.get_forget(forget.name)
     assert cleared.HasField("clear_time")
+    domains = {value for name, value in forget_pb2.Clearance.Domain.items() if value}
+    assert len(domains) == 4
+    assert {each.domain for each in cleared.clearances} == domains
     assert [(each.cleared_count, each.pending_reason) for each in cleared.clearances] == [(1, "")] * 4
+    assert asyncio.run(domains_with_evidence(stack, memory.name)) == 4
     assert lin.get(memory.name).index_status.state == memory_pb2.IndexStatus.STATE_DELETED
-    for database in (stack.database, f"{stack.name}_index"):
-        assert asyncio.run(tables_holding(stack.postgres.admin_dsn(database), canary)) == []
+    assert not asyncio.run(is_in_index(hindsight, bank, document))
+    for database in (stack.admin_dsn, hindsight.database_url):
+        assert asyncio.run(tables_holding(database, canary)) == set()
 
 
 def test_neither_logs_nor_spans_nor_the_outbox_hold_a_sentence(office: Office, stack: Stack) -> None:
-    canary = f"canary-{uuid4().hex}"
+    canary = words_of_nobody()
     lin = office.session()
-    memory = lin.remember(f"Remember the {canary}.")
+    memory = lin.remember(f"{canary}每周二唱歌。")
+    assert asyncio.run(tables_holding(stack.admin_dsn, canary)) == {"openbot.memories"}
     assert until(lambda: is_indexed(lin, memory.name))
-    lin.recall(f"What about the {canary}?")
+    assert lin.recall(f"{canary}什么时候唱歌？").items
     with pytest.raises(grpc.RpcError):
-        lin.remember(f"Another {canary}", request_id=f"not-a-uuid-{canary}")
-    lin.forget(memory.name)
+        lin.remember(f"{canary}再唱一次。", request_id=f"not-a-uuid-{canary}")
+    with pytest.raises(grpc.RpcError):
+        lin.remember(canary, source=canary)
+    with pytest.raises(grpc.RpcError):
+        lin.get(f"memories/{canary}")
+    forget = lin.forget(memory.name)
+    assert until(lambda: lin.get_forget(forget.name).state == forget_pb2.Forget.STATE_CLEARED)
 
-    assert asyncio.run(tables_holding(stack.admin_dsn, canary)) == []
-    for file in stack.logs.iterdir():
-        assert canary not in file.read_text(encoding="utf-8", errors="replace"), file.name
+    assert asyncio.run(tables_holding(stack.admin_dsn, canary)) == set()
+    files = list(stack.logs.iterdir())
+    assert {"memory_api.spans.jsonl", "sync_daemon.spans.jsonl", "hindsight.log"} <= {
+        each.name for each in files
+    }
+    for file in files:
+        content = file.read_bytes()
+        for form in written_as(canary):
+            assert form not in content, file.name
 
 
-async def tables_holding(dsn: str, words: str) -> list[str]:
-    """The tables of a database in which any column of any row, as text, holds ``words``."""
+def words_of_nobody() -> str:
+    """Eight rare Chinese characters that nobody else says."""
+    return "".join(chr(0x4E00 + secrets.randbelow(0x5000)) for _ in range(8))
+
+
+def written_as(words: str) -> list[bytes]:
+    """The ways in which words end up in a file: raw, escaped as JSON and Python do, in base64 at any
+    alignment, in hexadecimal, and as a part of a URL."""
+    raw = words.encode()
+    escaped = json.dumps(words)[1:-1]
+    python = repr(raw)[2:-1]
+    # Without the characters that depend on what stands before and after.
+    shifted = [b64encode(b"." * shift + raw)[4 if shift else 0 : -4] for shift in range(3)]
+    urlsafe = [each.replace(b"+", b"-").replace(b"/", b"_") for each in shifted]
+    forms = [
+        escaped,
+        escaped.upper().replace("\\U", "\\u"),
+        python,
+        raw.hex(),
+        raw.hex().upper(),
+        quote(words),
+    ]
+    return [raw, *shifted, *urlsafe, *(each.encode() for each in forms)]
+
+
+async def tables_holding(dsn: str, words: str) -> set[str]:
+    """The tables of a database in which any column of any row, as text, holds ``words`` in any form."""
+    forms = [form.decode() for form in written_as(words)]
     connection = await asyncpg.connect(dsn)
     try:
         tables = await connection.fetch(
             "select format('%I.%I', schemaname, tablename) as name from pg_tables"
             " where schemaname not in ('pg_catalog', 'information_schema')"
         )
-        return [
+        return {
             table["name"]
             for table in tables
             if await connection.fetchval(
-                f"select exists (select from {table['name']} as t where t::text like '%' || $1 || '%')", words
+                f"select exists (select from {table['name']} as t, unnest($1::text[]) as form"
+                " where strpos(t::text, form) > 0)",
+                forms,
             )
-        ]
+        }
     finally:
         await connection.close()
+
+
+async def bank_of(stack: Stack, name: str) -> str:
+    found = await one_value(
+        stack,
+        "select bank_id from openbot.memories join openbot.scopes using (scope_id) where memory_id = $1",
+        name,
+    )
+    assert isinstance(found, str)
+    return found
+
+
+async def domains_with_evidence(stack: Stack, name: str) -> object:
+    return await one_value(
+        stack,
+        "select count(distinct domain) from openbot.clearance_evidence where memory_id = $1 and cleared",
+        name,
+    )
+
+
+async def one_value(stack: Stack, statement: str, name: str) -> object:
+    connection = await asyncpg.connect(stack.admin_dsn)
+    try:
+        return await connection.fetchval(statement, UUID(name.removeprefix("memories/")))
+    finally:
+        await connection.close()
+
+
+async def is_in_index(hindsight: Hindsight, bank: str, document: str) -> bool:
+    """What Hindsight itself says, asked with a token as the daemon signs it."""
+    async with HindsightIndex(hindsight.base_url, hindsight.sync_signer) as index:
+        assert await index.bank_exists(bank)
+        found = await index.document(bank, document)
+        assert (found is not None) == (await index.count_units(bank, document) > 0)
+        return found is not None

@@ -5,7 +5,7 @@ import ipaddress
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -232,9 +232,8 @@ class Authority:
         return certificate.public_bytes(Encoding.PEM)
 
 
-@pytest.fixture
-def mutual_tls(api_environment: dict[str, str], tmp_path: Path) -> Iterator[tuple[str, Authority]]:
-    """memory_api with TLS that asks for client certificates."""
+@pytest.mark.parametrize("mutual", [False, True], ids=["tls", "mutual tls"])
+def test_tls_lets_in_whom_it_should(api_environment: dict[str, str], tmp_path: Path, mutual: bool) -> None:
     authority = Authority()
     certificate, key = authority.issue("server", tmp_path)
     ca_file = tmp_path / "ca.pem"
@@ -243,32 +242,23 @@ def mutual_tls(api_environment: dict[str, str], tmp_path: Path) -> Iterator[tupl
         "MEMORY_API_INSECURE_LOOPBACK": "false",
         "MEMORY_API_TLS_CERTIFICATE_FILE": str(certificate),
         "MEMORY_API_TLS_KEY_FILE": str(key),
-        "MEMORY_API_TLS_CLIENT_CA_FILE": str(ca_file),
+        "MEMORY_API_TLS_CLIENT_CA_FILE": str(ca_file) if mutual else "",
     }
-    api = service("memory_api", environment, tmp_path / "log")
-    try:
-        assert until(lambda: "serving" in api.tail())
-        yield f"127.0.0.1:{environment['MEMORY_API_PORT']}", authority
-    finally:
-        api.terminate(10)
+    address = f"127.0.0.1:{environment['MEMORY_API_PORT']}"
+    client, stranger = authority.issue("client", tmp_path), Authority().issue("stranger", tmp_path)
 
-
-def test_mutual_tls_lets_in_certified_clients_only(mutual_tls: tuple[str, Authority], tmp_path: Path) -> None:
-    address, authority = mutual_tls
-    certificate, key = authority.issue("client", tmp_path)
-    stranger, stranger_key = Authority().issue("stranger", tmp_path)
-
-    def answers(certificate_file: Path | None, key_file: Path | None) -> bool:
-        credentials = grpc.ssl_channel_credentials(
-            authority.certificate,
-            key_file.read_bytes() if key_file else None,
-            certificate_file.read_bytes() if certificate_file else None,
-        )
-        with grpc.secure_channel(address, credentials) as channel:
+    def answers(own: tuple[Path, Path] | None, trusted: bytes = authority.certificate) -> bool:
+        pair = (own[1].read_bytes(), own[0].read_bytes()) if own else (None, None)
+        with grpc.secure_channel(address, grpc.ssl_channel_credentials(trusted, *pair)) as channel:
             return bool(health(channel, "liveness") == SERVING)
 
-    assert until(lambda: answers(certificate, key))
-    assert not answers(None, None)
-    assert not answers(stranger, stranger_key)
-    with grpc.insecure_channel(address) as plain:
-        assert health(plain, "liveness") is grpc.StatusCode.UNAVAILABLE
+    api = service("memory_api", environment, tmp_path / "log")
+    try:
+        assert until(lambda: answers(client))
+        assert answers(None) is not mutual
+        assert not (mutual and answers(stranger))
+        assert not answers(client, trusted=Authority().certificate)
+        with grpc.insecure_channel(address) as plain:
+            assert health(plain, "liveness") is grpc.StatusCode.UNAVAILABLE
+    finally:
+        api.terminate(10)

@@ -6,7 +6,7 @@ from typing import cast
 from uuid import UUID, uuid4
 
 import pytest
-from hindsight_index import HindsightIndex, HindsightRefused, HindsightUnavailable, Hit
+from hindsight_index import HindsightError, HindsightIndex, HindsightRefused, HindsightUnavailable, Hit
 from memory_api.index_arm import IndexArm
 
 BANK = "bank-0000000000000000"
@@ -66,6 +66,14 @@ async def test_a_bank_that_fails_is_named_and_does_not_take_the_others_along(ind
 
     assert answer.memory_ids == (known,)
     assert answer.unanswered == {"bad": "INDEX_REFUSED"}
+
+
+async def test_a_failure_without_a_name_of_its_own_degrades_like_any_other(index: Index) -> None:
+    class Unheard(HindsightError):
+        pass
+
+    index.hits = {BANK: Unheard()}
+    assert (await arm_of(index).ask([BANK], "q", time_left_s=10)).unanswered == {BANK: "INDEX_ERROR"}
 
 
 async def test_silence_opens_the_breaker_and_it_closes_by_itself(index: Index) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from types import TracebackType
@@ -133,8 +134,21 @@ class TenantDatabase:
         if self._pool is None:
             raise DatabaseUnavailable
         with _translated():
-            async with self._pool.acquire(timeout=self._timeout_s) as connection, connection.transaction():
-                yield connection
+            async with self._pool.acquire(timeout=self._timeout_s) as connection:
+                transaction = connection.transaction()
+                await transaction.start()
+                try:
+                    yield connection
+                except asyncio.CancelledError:
+                    # Whoever cancels will not wait: not for a ROLLBACK either, which a server that
+                    # hangs would not answer. PostgreSQL rolls back what has lost its connection.
+                    connection.terminate()
+                    raise
+                except BaseException:
+                    await transaction.rollback()
+                    raise
+                else:
+                    await transaction.commit()
 
     async def reachable(self) -> bool:
         """Whether a statement gets through now."""
