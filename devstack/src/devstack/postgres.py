@@ -148,8 +148,12 @@ class EmbeddedPostgres:
             self._process.send(signal.SIGQUIT)  # immediate shutdown: the postmaster waits for its children
             with contextlib.suppress(TimeoutError):
                 self._process.wait(_READY_S)
-        shutil.rmtree(self.home)
-        self.stop()
+        try:
+            if self._process is not None:
+                self._process.terminate(grace_s=30)
+            shutil.rmtree(self.home)
+        finally:
+            self.stop()
 
     def admin_dsn(self, database: str = "postgres") -> str:
         """URL of `database` for the superuser."""
