@@ -23,6 +23,7 @@ from sync_daemon.wakeup import Wakeup
 _log = structlog.get_logger()
 
 _RECONNECT_S = 2.0
+_CANCELLING_S = 2.0
 _CLOSING_S = 5.0
 
 
@@ -85,12 +86,16 @@ async def _drain(
     clearance = Clearance(
         ForgetStore(database), index, backups=settings.backups, poll_s=settings.clearance_poll_s
     )
+    duties = [asyncio.create_task(drain.run(stop)), asyncio.create_task(clearance.run(stop))]
     listening = asyncio.create_task(wakeup.listen())
     _log.info("draining the outbox", workers=settings.workers)
     try:
-        async with ended_after(stop, settings.stop_s), asyncio.TaskGroup() as duties:
-            duties.create_task(drain.run(stop))
-            duties.create_task(clearance.run(stop))
+        async with ended_after(stop, settings.stop_s):
+            ended, _ = await asyncio.wait(duties, return_when=asyncio.FIRST_EXCEPTION)
+            for duty in ended:
+                duty.result()
     finally:
-        listening.cancel()
-        await asyncio.gather(listening, return_exceptions=True)
+        # Not awaited for ever: a cancelled transaction says ROLLBACK, to a database that may not hear.
+        for each in (*duties, listening):
+            each.cancel()
+        await asyncio.wait((*duties, listening), timeout=_CANCELLING_S)
