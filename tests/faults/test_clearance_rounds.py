@@ -152,19 +152,28 @@ async def test_what_came_back_while_a_backup_was_waited_for_is_found(rows: Rows,
     assert await rows.value(STATE) == "cleared"
 
 
-async def test_a_memory_that_waits_for_another_deletion_keeps_the_forget_open(
+async def test_a_memory_that_is_due_to_be_deleted_again_keeps_the_forget_open(
     rows: Rows, store: ForgetStore
 ) -> None:
-    """As after a lost lease: something may have been written too late."""
+    """As after a lost lease, when something may have been written too late: here during the round."""
     [memory] = await rows.remember()
     await rows.forget(memory)
-    await rows.enqueue(memory)
-    probing = clearance(store, EmptyIndex())
-    assert await probing.probe_once()
+
+    class Overtaken(EmptyIndex):
+        async def operations(self, bank: str) -> Sequence[IndexOperation]:
+            await rows.enqueue(memory)
+            return []
+
+    assert await clearance(store, Overtaken()).probe_once()
     assert await rows.value(STATE) == "clearing"
+    await due_now(rows)
+    assert await clearance(store, EmptyIndex()).probe_once()
+    assert await rows.value(STATE) == "clearing"
+    assert await rows.value(EVIDENCE + " where reason = 'DELETION_PENDING'") == 2
+
     await rows.connection.execute("delete from openbot.outbox")
     await due_now(rows)
-    assert await probing.probe_once()
+    assert await clearance(store, EmptyIndex()).probe_once()
     assert await rows.value(STATE) == "cleared"
 
 

@@ -69,3 +69,36 @@ async def test_an_unforeseen_error_is_retried_and_then_given_up(
 async def test_a_database_that_is_gone_is_not_the_memorys_fault() -> None:
     with pytest.raises(DatabaseUnavailable):
         await drain(DatabaseUnavailable(), 8).work_once()
+
+
+async def test_a_worker_survives_what_nobody_foresaw() -> None:
+    stop = asyncio.Event()
+
+    class Moody:
+        calls = 0
+
+        async def lease(self, lease_s: float) -> Lease | None:
+            self.calls += 1
+            if self.calls == 1:
+                raise ZeroDivisionError("the words of a memory")
+            stop.set()
+            return None
+
+        async def seconds_until_due(self) -> float | None:
+            return None
+
+    moody = Moody()
+    working = Drain(
+        cast(TenantDatabase, None),
+        cast(OutboxStore, moody),
+        cast(Converger, None),
+        Wakeup("unused"),
+        workers=1,
+        lease_s=120,
+        write_margin_s=40,
+        doubt_s=70,
+        poll_s=1,
+    )
+    async with asyncio.timeout(10):
+        await working.run(stop)
+    assert moody.calls == 2

@@ -26,7 +26,6 @@ APPLYING = "applying"
 # An answer that makes no sense may be a proxy's; after this many attempts it is the memory's own.
 _MAX_TRIES = 8
 
-
 _log = structlog.get_logger()
 
 
@@ -73,7 +72,8 @@ class Converger:
         lost = record.bank_settings_version is not None and not await self._index.bank_exists(bank)
         if lost:
             # Before a new bank stands in its place and looks complete (I10).
-            _log.error("the index lost a bank", bank_id=bank)
+            if record.bank_settings_version != APPLYING:  # or it is only being made
+                _log.error("the index lost a bank", bank_id=bank)
             await self._records.index_everything_again(lease, record)
         if lost or record.bank_settings_version != BANK_SETTINGS_VERSION:
             await self._records.note_bank_settings(lease, record, APPLYING)
