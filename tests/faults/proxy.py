@@ -159,8 +159,8 @@ class FaultyProxy:
                     writer.write(cut.sent)
                     await writer.drain()
                     break
-        except (ConnectionError, asyncio.IncompleteReadError, httpx.HTTPError):
-            pass
+        except (ConnectionError, asyncio.IncompleteReadError, httpx.HTTPError, asyncio.CancelledError):
+            pass  # the end of the connection, or of the test
         finally:
             writer.close()
 
