@@ -1,4 +1,4 @@
-"""The whole matrix of RPC, role, entry, presence and administrator, against expectations written by hand."""
+"""The whole table of RPC, role, presence, entry and administrator, against expectations written by hand."""
 
 import itertools
 
@@ -12,44 +12,54 @@ from authz import (
     Service,
     ServiceRole,
     decide,
+    decide_company,
+    needs_session,
 )
 
+YES, NO_PERSON, NO_ROLE = "allowed", "PRESENCE_REQUIRED", "ROLE_NOT_ALLOWED"
+NO_ENTRY = "ENTRY_NOT_ALLOWED"
+
 # Written out, not derived: a change of who may call what must be made here a second time, by a person.
-# Columns: the role; then the answer with a person present, and with nobody present.
-EXPECTED: dict[tuple[str, str], tuple[str, str]] = {
-    ("Remember", "bot-runtime"): ("allowed", "PRESENCE_REQUIRED"),
-    ("Remember", "channel-gateway"): ("allowed", "PRESENCE_REQUIRED"),
-    ("Remember", "control-plane"): ("ROLE_NOT_ALLOWED", "ROLE_NOT_ALLOWED"),
-    ("Remember", "operator"): ("ROLE_NOT_ALLOWED", "ROLE_NOT_ALLOWED"),
-    ("Recall", "bot-runtime"): ("allowed", "allowed"),
-    ("Recall", "channel-gateway"): ("allowed", "allowed"),
-    ("Recall", "control-plane"): ("ROLE_NOT_ALLOWED", "ROLE_NOT_ALLOWED"),
-    ("Recall", "operator"): ("ROLE_NOT_ALLOWED", "ROLE_NOT_ALLOWED"),
-    ("GetMemory", "bot-runtime"): ("allowed", "allowed"),
-    ("GetMemory", "channel-gateway"): ("allowed", "allowed"),
-    ("GetMemory", "control-plane"): ("ROLE_NOT_ALLOWED", "ROLE_NOT_ALLOWED"),
-    ("GetMemory", "operator"): ("ROLE_NOT_ALLOWED", "ROLE_NOT_ALLOWED"),
-    ("ListMemories", "bot-runtime"): ("allowed", "PRESENCE_REQUIRED"),
-    ("ListMemories", "channel-gateway"): ("allowed", "PRESENCE_REQUIRED"),
-    ("ListMemories", "control-plane"): ("ROLE_NOT_ALLOWED", "ROLE_NOT_ALLOWED"),
-    ("ListMemories", "operator"): ("ROLE_NOT_ALLOWED", "ROLE_NOT_ALLOWED"),
-    ("ForgetMemories", "bot-runtime"): ("allowed", "PRESENCE_REQUIRED"),
-    ("ForgetMemories", "channel-gateway"): ("allowed", "PRESENCE_REQUIRED"),
-    ("ForgetMemories", "control-plane"): ("ROLE_NOT_ALLOWED", "ROLE_NOT_ALLOWED"),
-    ("ForgetMemories", "operator"): ("ROLE_NOT_ALLOWED", "ROLE_NOT_ALLOWED"),
-    ("GetForget", "bot-runtime"): ("allowed", "PRESENCE_REQUIRED"),
-    ("GetForget", "channel-gateway"): ("allowed", "PRESENCE_REQUIRED"),
-    ("GetForget", "control-plane"): ("ROLE_NOT_ALLOWED", "ROLE_NOT_ALLOWED"),
-    ("GetForget", "operator"): ("ROLE_NOT_ALLOWED", "ROLE_NOT_ALLOWED"),
+# Columns: by web or channel with the person present, and with nobody present; by schedule.
+RECALLING = (YES, YES, YES)
+DECIDING = (YES, NO_PERSON, NO_ENTRY)
+CLOSED = (NO_ROLE, NO_ROLE, NO_ROLE)
+EXPECTED: dict[tuple[str, str], tuple[str, str, str]] = {
+    ("Remember", "bot-runtime"): DECIDING,
+    ("Remember", "channel-gateway"): DECIDING,
+    ("Remember", "control-plane"): CLOSED,
+    ("Remember", "operator"): CLOSED,
+    ("Recall", "bot-runtime"): RECALLING,
+    ("Recall", "channel-gateway"): RECALLING,
+    ("Recall", "control-plane"): CLOSED,
+    ("Recall", "operator"): CLOSED,
+    ("GetMemory", "bot-runtime"): RECALLING,
+    ("GetMemory", "channel-gateway"): RECALLING,
+    ("GetMemory", "control-plane"): CLOSED,
+    ("GetMemory", "operator"): CLOSED,
+    ("ListMemories", "bot-runtime"): CLOSED,
+    ("ListMemories", "channel-gateway"): DECIDING,
+    ("ListMemories", "control-plane"): CLOSED,
+    ("ListMemories", "operator"): CLOSED,
+    ("ForgetMemories", "bot-runtime"): CLOSED,
+    ("ForgetMemories", "channel-gateway"): DECIDING,
+    ("ForgetMemories", "control-plane"): CLOSED,
+    ("ForgetMemories", "operator"): CLOSED,
+    ("GetForget", "bot-runtime"): CLOSED,
+    ("GetForget", "channel-gateway"): DECIDING,
+    ("GetForget", "control-plane"): CLOSED,
+    ("GetForget", "operator"): CLOSED,
+    ("ApplyAuthority", "bot-runtime"): CLOSED,
+    ("ApplyAuthority", "channel-gateway"): CLOSED,
+    ("ApplyAuthority", "control-plane"): (YES, YES, YES),
+    ("ApplyAuthority", "operator"): CLOSED,
+    ("GetAuthority", "bot-runtime"): CLOSED,
+    ("GetAuthority", "channel-gateway"): CLOSED,
+    ("GetAuthority", "control-plane"): (YES, YES, YES),
+    ("GetAuthority", "operator"): CLOSED,
 }
 
-# What an administrator's session gets instead, whoever is present.
-EXPECTED_OF_ADMINISTRATORS = {
-    "bot-runtime": "COMPANY_ADMIN_SEES_NO_MEMORY",
-    "channel-gateway": "COMPANY_ADMIN_SEES_NO_MEMORY",
-    "control-plane": "ROLE_NOT_ALLOWED",
-    "operator": "ROLE_NOT_ALLOWED",
-}
+WITHOUT_A_SESSION = {"ApplyAuthority", "GetAuthority"}
 
 
 def principal(role: ServiceRole, entry: Entry, *, present: bool, company_admin: bool = False) -> Principal:
@@ -77,24 +87,61 @@ def test_every_method_and_role_has_an_expectation() -> None:
 
 
 @pytest.mark.parametrize(("method", "role"), EXPECTED)
-def test_the_matrix_is_as_written_by_every_entry(method: str, role: str) -> None:
-    for entry in Entry:  # the entry never changes the answer (I14)
-        for present, expected in zip((True, False), EXPECTED[method, role], strict=True):
-            assert answer(method, principal(ServiceRole(role), entry, present=present)) == expected
+def test_the_table_is_as_written_cell_by_cell(method: str, role: str) -> None:
+    with_person, alone, by_schedule = EXPECTED[method, role]
+    for entry in (Entry.WEB, Entry.CHANNEL):
+        assert answer(method, principal(ServiceRole(role), entry, present=True)) == with_person
+        assert answer(method, principal(ServiceRole(role), entry, present=False)) == alone
+    for present in (True, False):  # that nobody is present in a scheduled session is not relied on
+        assert answer(method, principal(ServiceRole(role), Entry.SCHEDULE, present=present)) == by_schedule
 
 
 @pytest.mark.parametrize(("method", "role"), EXPECTED)
 def test_an_administrators_session_reaches_no_memory(method: str, role: str) -> None:
+    reachable = method not in WITHOUT_A_SESSION and EXPECTED[method, role] is not CLOSED
     for entry, present in itertools.product(Entry, (True, False)):
         administrator = principal(ServiceRole(role), entry, present=present, company_admin=True)
-        assert answer(method, administrator) == EXPECTED_OF_ADMINISTRATORS[role]
+        expected = "COMPANY_ADMIN_SEES_NO_MEMORY" if reachable else EXPECTED[method, role][0]
+        assert answer(method, administrator) == expected
 
 
-@pytest.mark.parametrize("method", sorted({method for method, _ in EXPECTED}))
-def test_a_service_without_a_session_reaches_no_memory(method: str) -> None:
-    for role in ServiceRole:
-        service = Service("spiffe://openbot.example/workload", role)
-        assert answer(method, service) in {"SESSION_REQUIRED", "ROLE_NOT_ALLOWED"}
+@pytest.mark.parametrize(("method", "role"), EXPECTED)
+def test_a_service_without_a_session_reaches_no_memory(method: str, role: str) -> None:
+    service = Service("spiffe://openbot.example/workload", ServiceRole(role))
+    allowed = EXPECTED[method, role][0] == YES
+    expected = (
+        "SESSION_REQUIRED" if allowed and method not in WITHOUT_A_SESSION else EXPECTED[method, role][0]
+    )
+    assert answer(method, service) == expected
+
+
+def test_only_the_control_planes_methods_go_without_a_session() -> None:
+    assert {method for method in DECISIONS if not needs_session(method)} == WITHOUT_A_SESSION
+    assert needs_session("NoSuchMethod")
+
+
+@pytest.mark.parametrize(
+    ("companies", "company", "allowed"),
+    [
+        ((), "acme", False),
+        (("acme",), "acme", True),
+        (("acme",), "acme2", False),
+        (("acme",), "ACME", False),
+        (("eu-*",), "eu-acme", True),
+        (("eu-*",), "us-acme", False),
+        (("*",), "anything", True),
+    ],
+)
+def test_a_control_plane_writes_its_own_companies_only(
+    companies: tuple[str, ...], company: str, *, allowed: bool
+) -> None:
+    service = Service("spiffe://openbot.example/plane", ServiceRole.CONTROL_PLANE, companies)
+    if allowed:
+        decide_company(service, company)
+        return
+    with pytest.raises(PermissionDenied) as caught:
+        decide_company(service, company)
+    assert caught.value.reason is Denial.COMPANY_NOT_YOURS
 
 
 @pytest.mark.parametrize("method", ["", "remember", "Remember ", "DropMemories", "MemoryService/Recall"])

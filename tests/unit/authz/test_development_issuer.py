@@ -21,7 +21,7 @@ def test_a_restarted_issuer_signs_with_the_same_keys(tmp_path: Path) -> None:
     verifier = IdentityVerifier(parse_issuers(before.identity_file.read_text()), MEMORY_AUDIENCE)
     after = DevelopmentIssuer(tmp_path)
     session = after.session_token(user="ada", company="acme", bot="muse")
-    assert verifier.verify(before.service_token(), session).service.spiffe_id == BOT_RUNTIME
+    assert verifier.verify(before.service_token(), session).service.workload_id == BOT_RUNTIME
     assert (
         before.bank_key_file(MEMORY_API_SIGNER).read_bytes()
         == after.bank_key_file(MEMORY_API_SIGNER).read_bytes()

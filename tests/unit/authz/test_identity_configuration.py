@@ -13,7 +13,10 @@ from authz import (
     IdentityVerifier,
     Issuer,
     IssuerKind,
+    JwksLocation,
     ServiceRole,
+    TokenFormat,
+    Workload,
     parse_issuers,
 )
 from devstack.issuer import DevelopmentIssuer
@@ -43,12 +46,12 @@ GOOD: dict[str, Any] = {
 
 def test_a_complete_configuration_is_read() -> None:
     config = parse_issuers(json.dumps(GOOD))
-    assert config.services == {RUNTIME: ServiceRole.BOT_RUNTIME}
+    assert config.services == {RUNTIME: Workload(ServiceRole.BOT_RUNTIME)}
     assert config.issuers[0] == Issuer(
         issuer="https://workloads.openbot.example",
         kind=IssuerKind.SERVICE,
         algorithms=("EdDSA", "ES256"),
-        jwks_file=Path("/keys/workloads.json"),
+        jwks=Path("/keys/workloads.json"),
         max_lifetime=timedelta(hours=1),
         subjects=frozenset({RUNTIME}),
     )
@@ -108,6 +111,30 @@ def with_another(**changes: object) -> Callable[[dict[str, Any]], None]:
         ("issuers[0].algorithms", at("issuers", 0, "algorithms", value=["EdDSA", "none"])),
         ("issuers[0].algorithms", at("issuers", 0, "algorithms", value=["RS256"])),
         ("issuers[0].algorithms", at("issuers", 0, "algorithms", value=["EdDSA", "EdDSA"])),
+        ("issuers[0].token_format", at("issuers", 0, "token_format", value="x509")),
+        ("issuers[0].token_format", at("issuers", 0, "token_format", value=["kubernetes"])),
+        ("issuers[0].algorithms", at("issuers", 0, "token_format", value="kubernetes")),
+        ("issuers[1].token_format", at("issuers", 1, "token_format", value="jwt-svid")),
+        ("issuers[1].algorithms", at("issuers", 1, "algorithms", value=["RS256"])),
+        ("issuers[0].jwks_file", at("issuers", 0, "jwks_url", value="https://keys.example/jwks")),
+        ("issuers[0].jwks_ca_file", at("issuers", 0, "jwks_ca_file", value="/ca.pem")),
+        ("issuers[0].jwks_token_file", at("issuers", 0, "jwks_token_file", value="/token")),
+        ("services[spiffe://openbot.example/bot-runtime]", at("services", RUNTIME, value="control-plane")),
+        (
+            "services[spiffe://openbot.example/bot-runtime].companies",
+            at("services", RUNTIME, value={"role": "bot-runtime", "companies": ["acme"]}),
+        ),
+        (
+            "services[spiffe://openbot.example/bot-runtime].companies",
+            at("services", RUNTIME, value={"role": "control-plane"}),
+        ),
+        *(
+            (
+                "services[spiffe://openbot.example/bot-runtime].companies",
+                at("services", RUNTIME, value={"role": "control-plane", "companies": companies}),
+            )
+            for companies in ([], [""], "*", ["a**"], ["*a"], ["a b"], ["acme", "acme"], [7], ["."])
+        ),
         ("issuers[0].algorithms", at("issuers", 0, "algorithms", value=[["EdDSA"]])),
         ("issuers[0].jwks_file", without("issuers", 0, "jwks_file")),
         ("issuers[0].jwks_file", at("issuers", 0, "jwks_file", value="")),
@@ -171,3 +198,72 @@ def test_the_clocks_tolerance_is_bounded(issuer: DevelopmentIssuer, leeway: time
     config = parse_issuers(issuer.identity_file.read_text())
     with pytest.raises(ConfigurationError, match="leeway"):
         IdentityVerifier(config, "openbot-memory", leeway=leeway)
+
+
+def with_url(url: str, **more: str) -> dict[str, Any]:
+    issuer = {name: value for name, value in GOOD["issuers"][0].items() if name != "jwks_file"}
+    return GOOD | {"issuers": [issuer | {"jwks_url": url} | more, GOOD["issuers"][1]]}
+
+
+def test_keys_may_come_from_a_url_with_an_authority_and_a_token_of_its_own() -> None:
+    document = with_url("https://keys.example/jwks", jwks_ca_file="/ca.pem", jwks_token_file="/token")
+    assert parse_issuers(json.dumps(document)).issuers[0].jwks == JwksLocation(
+        "https://keys.example/jwks", Path("/ca.pem"), Path("/token")
+    )
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "http://keys.example/jwks",
+        "http://localhost/jwks",
+        "https://user:secret@keys.example/jwks",
+        "https:///jwks",
+        "file:///etc/passwd",
+        "keys.example/jwks",
+        "",
+    ],
+)
+def test_keys_come_over_tls_or_from_this_machine(url: str) -> None:
+    with pytest.raises(ConfigurationError) as caught:
+        parse_issuers(json.dumps(with_url(url)))
+    assert caught.value.key == "issuers[0].jwks_url"
+    parse_issuers(json.dumps(with_url("http://127.0.0.1:8080/jwks")))
+
+
+def test_a_cluster_may_be_an_issuer_and_a_control_plane_has_companies() -> None:
+    account, plane = "system:serviceaccount:openbot:bot-runtime", "spiffe://openbot.example/plane"
+    cluster = GOOD["issuers"][0] | {
+        "issuer": "https://cluster.example",
+        "algorithms": ["RS256"],
+        "token_format": "kubernetes",
+        "subjects": [account],
+    }
+    config = parse_issuers(
+        json.dumps(
+            GOOD
+            | {
+                "issuers": [*GOOD["issuers"], cluster],
+                "services": {
+                    RUNTIME: "bot-runtime",
+                    account: "bot-runtime",
+                    plane: {"role": "control-plane", "companies": ["acme", "eu-*", "*"]},
+                },
+            }
+        )
+    )
+    assert config.issuers[2].token_format is TokenFormat.KUBERNETES
+    assert config.services[plane] == Workload(ServiceRole.CONTROL_PLANE, ("acme", "eu-*", "*"))
+
+
+@pytest.mark.parametrize(
+    ("token_format", "algorithm", "subject"),
+    [("kubernetes", "RS256", RUNTIME), ("jwt-svid", "EdDSA", "system:serviceaccount:openbot:bot-runtime")],
+)
+def test_no_issuer_speaks_in_the_format_of_the_other(token_format: str, algorithm: str, subject: str) -> None:
+    document = json.loads(json.dumps(GOOD))
+    document["services"]["system:serviceaccount:openbot:bot-runtime"] = "bot-runtime"
+    document["issuers"][0] |= {"token_format": token_format, "algorithms": [algorithm], "subjects": [subject]}
+    with pytest.raises(ConfigurationError) as caught:
+        parse_issuers(json.dumps(document))
+    assert caught.value.key == "issuers[0].subjects"

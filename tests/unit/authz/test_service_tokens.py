@@ -46,7 +46,7 @@ def test_a_signed_token_proves_the_workload_and_the_table_gives_it_a_role(
 def test_the_audience_may_be_one_name_or_a_list_with_it(
     issuer: DevelopmentIssuer, verifier: IdentityVerifier, audience: object
 ) -> None:
-    assert verifier.verify_service(issuer.service_token(claims={"aud": audience})).spiffe_id == BOT_RUNTIME
+    assert verifier.verify_service(issuer.service_token(claims={"aud": audience})).workload_id == BOT_RUNTIME
 
 
 @pytest.mark.parametrize("token", [None, ""])
@@ -148,7 +148,7 @@ def test_an_expired_token_is_accepted_within_the_leeway_and_not_after(
 ) -> None:
     now = int(time.time())
     late = issuer.service_token(claims={"iat": now - 600, "exp": now - 10})
-    assert verifier.verify_service(late).spiffe_id == BOT_RUNTIME
+    assert verifier.verify_service(late).workload_id == BOT_RUNTIME
     too_late = issuer.service_token(claims={"iat": now - 600, "exp": now - 60})
     assert failure(verifier, too_late) is AuthenticationFailure.SERVICE_TOKEN_EXPIRED
 
@@ -173,9 +173,9 @@ def test_a_token_from_the_future_waits_for_its_time(issuer: DevelopmentIssuer) -
     for claims in ({"iat": now + 60, "exp": now + 600}, {"nbf": now + 60}):
         token = issuer.service_token(claims=claims)
         assert failure(verifier, token) is AuthenticationFailure.SERVICE_TOKEN_INVALID
-        assert later.verify_service(token).spiffe_id == BOT_RUNTIME
+        assert later.verify_service(token).workload_id == BOT_RUNTIME
     for claims in ({"iat": now + 20, "exp": now + 600}, {"nbf": now + 20}):
-        assert verifier.verify_service(issuer.service_token(claims=claims)).spiffe_id == BOT_RUNTIME
+        assert verifier.verify_service(issuer.service_token(claims=claims)).workload_id == BOT_RUNTIME
 
 
 def test_an_issuer_cannot_sign_for_longer_than_it_may(
@@ -267,7 +267,7 @@ def test_an_issuer_pinned_to_one_algorithm_verifies_no_other(issuer: Development
     write_json(issuer.service_jwks_file, {"keys": [public_jwk(curve_key)]})
     text = issuer.identity_file.read_text().replace('"EdDSA"', '"ES256"', 1)
     declared = IdentityVerifier(parse_issuers(text), MEMORY_AUDIENCE)
-    assert declared.verify_service(es256).spiffe_id == BOT_RUNTIME
+    assert declared.verify_service(es256).workload_id == BOT_RUNTIME
 
 
 def test_a_changed_byte_anywhere_breaks_the_signature(

@@ -26,8 +26,10 @@ class Denial(StrEnum):
     METHOD_UNKNOWN = "METHOD_UNKNOWN"
     ROLE_NOT_ALLOWED = "ROLE_NOT_ALLOWED"
     SESSION_REQUIRED = "SESSION_REQUIRED"
+    ENTRY_NOT_ALLOWED = "ENTRY_NOT_ALLOWED"
     PRESENCE_REQUIRED = "PRESENCE_REQUIRED"
     COMPANY_ADMIN_SEES_NO_MEMORY = "COMPANY_ADMIN_SEES_NO_MEMORY"
+    COMPANY_NOT_YOURS = "COMPANY_NOT_YOURS"
 
 
 _FAILURE_SENTENCES = {
@@ -45,8 +47,10 @@ _DENIAL_SENTENCES = {
     Denial.METHOD_UNKNOWN: "No rule allows this method.",
     Denial.ROLE_NOT_ALLOWED: "The calling service's role may not call this method.",
     Denial.SESSION_REQUIRED: "This method needs a session.",
+    Denial.ENTRY_NOT_ALLOWED: "This method is not open to a session of this entry.",
     Denial.PRESENCE_REQUIRED: "This method needs a person to be present.",
     Denial.COMPANY_ADMIN_SEES_NO_MEMORY: "An administrator's session may not reach anyone's memory.",
+    Denial.COMPANY_NOT_YOURS: "The calling control plane may not write this company.",
 }
 
 

@@ -5,7 +5,7 @@ from enum import StrEnum
 
 
 class ServiceRole(StrEnum):
-    """What a workload is to the memory service; configured per SPIFFE ID, never claimed by a token."""
+    """What a workload is to the memory service; configured for each, never claimed by a token."""
 
     BOT_RUNTIME = "bot-runtime"
     CHANNEL_GATEWAY = "channel-gateway"
@@ -23,10 +23,21 @@ class Entry(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Service:
-    """A verified workload."""
+    """A verified workload: a SPIFFE ID, or a Kubernetes service account.
 
-    spiffe_id: str
+    ``companies`` are those that a control plane may write: names, or beginnings of names before a ``*``.
+    """
+
+    workload_id: str
     role: ServiceRole
+    companies: tuple[str, ...] = ()
+
+    def may_write(self, company: str) -> bool:
+        """Whether the facts of ``company`` are this control plane's."""
+        return self.role is ServiceRole.CONTROL_PLANE and any(
+            company.startswith(entry[:-1]) if entry.endswith("*") else company == entry
+            for entry in self.companies
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from authz.identifiers import is_identifier, is_spiffe_id
+from authz.identifiers import is_identifier, is_workload_id
 from authz.principal import Entry
 from authz.signed_token import TokenInvalid
 
@@ -65,7 +65,7 @@ def _actor(claims: Mapping[str, object]) -> str:
     # Only the outermost actor acts; nested ones are history and decide nothing (RFC 8693, section 4.1).
     act = claims.get("act")
     actor = act.get("sub") if isinstance(act, dict) else None
-    if not is_spiffe_id(actor):
+    if not is_workload_id(actor):
         raise TokenInvalid
     return actor
 

@@ -5,12 +5,14 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from types import MappingProxyType
 
 import jwt
 
 from authz.issuers import Issuer
-from authz.keys import JwksFile
+from authz.key_set import KeySource
 from authz.strict_json import parse_object
+from authz.verified_tokens import SignedClaims, VerifiedTokens
 
 MAX_TOKEN_BYTES = 8 * 1024
 
@@ -36,7 +38,7 @@ class TrustedIssuer:
     """An issuer and its keys as they stand now."""
 
     issuer: Issuer
-    keys: JwksFile
+    keys: KeySource
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,8 +51,8 @@ class Acceptance:
 
 
 def verified_claims(
-    token: object, trusted: Mapping[str, TrustedIssuer], acceptance: Acceptance
-) -> tuple[Issuer, dict[str, object]]:
+    token: object, trusted: Mapping[str, TrustedIssuer], acceptance: Acceptance, verified: VerifiedTokens
+) -> tuple[Issuer, Mapping[str, object]]:
     """The issuer and the claims of ``token``.
 
     What a caller may rely on: a trusted issuer (by ``iss``) signed it with one of its present keys and
@@ -60,16 +62,31 @@ def verified_claims(
     """
     if not isinstance(token, str) or len(token) > MAX_TOKEN_BYTES or _COMPACT.fullmatch(token) is None:
         raise TokenInvalid
+    signed = verified.get(token)
+    if signed is None or not _still_trusted(signed, trusted):
+        verified.drop(token)
+        signed = _signed(token, trusted)
+        verified.put(token, signed)
+    issuer = trusted[signed.issuer].issuer
+    _check_audience(signed.claims, acceptance.audience)
+    _check_times(signed.claims, issuer.max_lifetime, acceptance)
+    return issuer, signed.claims
+
+
+def _still_trusted(signed: SignedClaims, trusted: Mapping[str, TrustedIssuer]) -> bool:
+    signer = trusted.get(signed.issuer)
+    return signer is not None and signer.keys.key(signed.kid) is signed.key
+
+
+def _signed(token: str, trusted: Mapping[str, TrustedIssuer]) -> SignedClaims:
     header_segment, claims_segment, _ = token.split(".")
     header, claims = _segment(header_segment), _segment(claims_segment)
     name = claims.get("iss")
     signer = trusted.get(name) if isinstance(name, str) else None
     if signer is None:
         raise TokenInvalid
-    _check_signature(token, header, signer)
-    _check_audience(claims, acceptance.audience)
-    _check_times(claims, signer.issuer.max_lifetime, acceptance)
-    return signer.issuer, claims
+    key = _verified_key(token, header, signer)
+    return SignedClaims(signer.issuer.issuer, str(header["kid"]), key, MappingProxyType(claims))
 
 
 def _segment(segment: str) -> dict[str, object]:
@@ -79,7 +96,7 @@ def _segment(segment: str) -> dict[str, object]:
         raise TokenInvalid from None
 
 
-def _check_signature(token: str, header: Mapping[str, object], signer: TrustedIssuer) -> None:
+def _verified_key(token: str, header: Mapping[str, object], signer: TrustedIssuer) -> jwt.PyJWK:
     kid = header.get("kid")
     if not isinstance(kid, str) or not header.keys() <= _HEADERS or header.get("typ", "JWT") not in _TYPES:
         raise TokenInvalid
@@ -91,6 +108,7 @@ def _check_signature(token: str, header: Mapping[str, object], signer: TrustedIs
         _signatures.decode(token, key, algorithms=[key.algorithm_name])
     except jwt.PyJWTError:
         raise TokenInvalid from None
+    return key
 
 
 def _check_audience(claims: Mapping[str, object], audience: str) -> None:
