@@ -17,7 +17,7 @@ from uuid import uuid4
 
 import asyncpg
 import grpc
-from devstack.authority_seed import Company, seed_authority
+from devstack.control_plane import Company, ControlPlane
 from devstack.issuer import BOT_RUNTIME, MEMORY_API_SIGNER
 from devstack.paths import postgres_home
 from devstack.postgres import EmbeddedPostgres
@@ -43,7 +43,8 @@ def main() -> int:
 
 
 async def _measure(stack: Stack, memories: int, questions: int) -> dict[str, object]:
-    await seed_authority(stack.dsns["authority_writer"], Company("acme", ("lin",), {"assistant": True}))
+    with ControlPlane(stack.address, stack.issuer) as control_plane:
+        control_plane.state(Company("acme", ("lin",), {"assistant": True}))
     session = stack.issuer.session_token(user="lin", company="acme", bot="assistant", actor=BOT_RUNTIME)
     metadata = (
         ("authorization", f"Bearer {stack.issuer.service_token(BOT_RUNTIME)}"),

@@ -10,6 +10,12 @@ from devstack.stack import Stack
 from devstack.template import ClonedDatabase, TemplateDatabase
 from hindsight_index import BankTokenSigner
 
+#: All tests are one caller. What bounds callers has tests and processes of its own.
+UNHURRIED = {
+    "MEMORY_API_CALLER_CALLS_PER_SECOND": "100000",
+    "MEMORY_API_COMPANY_CALLS_PER_SECOND": "100000",
+}
+
 
 @pytest.fixture(scope="session")
 def postgres_server() -> Iterator[EmbeddedPostgres]:
@@ -48,7 +54,8 @@ class Hindsight:
 @pytest.fixture(scope="session")
 def stack(postgres_server: EmbeddedPostgres, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
     """The whole system as real processes, shared by the session: use companies of your own."""
-    with Stack(tmp_path_factory.mktemp("stack"), postgres_server, name="session") as running:
+    directory = tmp_path_factory.mktemp("stack")
+    with Stack(directory, postgres_server, name="session", api_environment=UNHURRIED) as running:
         yield running
 
 

@@ -16,7 +16,7 @@ create table openbot.company_members (
 create table openbot.bots (
   company_id openbot.external_id not null references openbot.companies on delete cascade,
   bot_id openbot.external_id not null,
-  general_preferences boolean not null default true,
+  general_preferences boolean not null,
   primary key (company_id, bot_id)
 );
 
@@ -36,11 +36,23 @@ create table openbot.team_members (
 );
 create index team_members_by_user on openbot.team_members (company_id, user_id);
 
+-- Which teams' sources a bot may use, as far as each is granted to it.
+create table openbot.bot_teams (
+  company_id openbot.external_id not null,
+  bot_id openbot.external_id not null,
+  team_id openbot.external_id not null,
+  primary key (company_id, bot_id, team_id),
+  foreign key (company_id, bot_id) references openbot.bots on delete cascade,
+  foreign key (company_id, team_id) references openbot.teams on delete cascade
+);
+create index bot_teams_by_team on openbot.bot_teams (company_id, team_id);
+
 create table openbot.sources (
   company_id openbot.external_id not null,
   source_id openbot.external_id not null,
   team_id openbot.external_id not null,
-  enabled boolean not null default true,
+  kind text not null check (kind in ('connector', 'conversation')),
+  enabled boolean not null,
   primary key (company_id, source_id),
   foreign key (company_id, team_id) references openbot.teams on delete cascade
 );
@@ -71,7 +83,7 @@ declare
   table_name text;
 begin
   foreach table_name in array array[
-    'companies', 'company_members', 'bots', 'teams', 'team_members', 'sources',
+    'companies', 'company_members', 'bots', 'teams', 'team_members', 'bot_teams', 'sources',
     'source_user_grants', 'source_bot_grants'
   ] loop
     execute format('alter table openbot.%I enable row level security', table_name);
@@ -89,6 +101,62 @@ begin
 end
 $$;
 
+-- How far the control plane's facts of each company have come. Kept for ever, also for a company
+-- whose facts are all gone, so that a late batch cannot bring them back.
+create table openbot.authority_feeds (
+  company_id openbot.external_id primary key,
+  revision bigint not null check (revision >= 1),
+  -- SHA-256 of what was applied last: tells a repetition from another writer's batch.
+  digest bytea not null check (length(digest) = 32),
+  applied_at timestamptz not null default now()
+);
+alter table openbot.authority_feeds enable row level security;
+alter table openbot.authority_feeds force row level security;
+create policy written_for_company on openbot.authority_feeds to authority_writer
+  using (company_id = openbot.tenant_company())
+  with check (company_id = openbot.tenant_company());
+grant select, insert, update on openbot.authority_feeds to authority_writer;
+
+create function openbot.refuse_older_revision() returns trigger
+  language plpgsql as $$
+begin
+  if new.company_id <> old.company_id or new.revision < old.revision then
+    raise exception 'a revision never goes back' using errcode = 'check_violation';
+  end if;
+  return new;
+end
+$$;
+create trigger authority_feeds_grow before update on openbot.authority_feeds
+  for each row execute function openbot.refuse_older_revision();
+
+-- Writers of a person's records hold the facts of the company still until they commit, and whoever
+-- changes the facts waits for them: when a change is acknowledged, nobody is about to write on the
+-- strength of what was before (I6). Readers need no lock: a statement sees one moment.
+create function openbot.hold_authority() returns void
+  language sql
+begin atomic
+  select pg_advisory_xact_lock_shared(hashtextextended('openbot.authority/' || openbot.tenant_company(), 0));
+end;
+create function openbot.change_authority() returns void
+  language sql
+begin atomic
+  select pg_advisory_xact_lock(hashtextextended('openbot.authority/' || openbot.tenant_company(), 0));
+end;
+
+-- Whether this is a bot of the company of which the transaction's person is a member now.
+create function openbot.bot_usable(asking_bot text) returns boolean
+  language sql stable parallel safe
+begin atomic
+  select exists (
+    select
+    from openbot.bots
+    join openbot.company_members using (company_id)
+    where bots.company_id = openbot.tenant_company()
+      and bots.bot_id = asking_bot
+      and company_members.user_id = openbot.tenant_user()
+  );
+end;
+
 -- Whether this bot may see general preferences of the transaction's person now.
 create function openbot.general_usable(asking_bot text) returns boolean
   language sql stable parallel safe
@@ -105,8 +173,8 @@ begin atomic
 end;
 
 -- The sources that the transaction's person and this bot may both use now, with the team each
--- belongs to now: enabled, person a current member of company and team, both granted, and
--- inside what the session was opened for.
+-- belongs to now: enabled, person a current member of company and team, bot allowed in the team,
+-- both granted, and inside what the session was opened for.
 create function openbot.usable_sources(asking_bot text, session_sources text[])
   returns table (source_id text, team_id text)
   language sql stable parallel safe
@@ -121,6 +189,10 @@ begin atomic
     on source_user_grants.company_id = sources.company_id
     and source_user_grants.source_id = sources.source_id
     and source_user_grants.user_id = openbot.tenant_user()
+  join openbot.bot_teams
+    on bot_teams.company_id = sources.company_id
+    and bot_teams.team_id = sources.team_id
+    and bot_teams.bot_id = asking_bot
   join openbot.source_bot_grants
     on source_bot_grants.company_id = sources.company_id
     and source_bot_grants.source_id = sources.source_id
@@ -133,5 +205,10 @@ end;
 -- migrate:down
 drop function openbot.usable_sources;
 drop function openbot.general_usable;
-drop table openbot.source_bot_grants, openbot.source_user_grants, openbot.sources, openbot.team_members,
-  openbot.teams, openbot.bots, openbot.company_members, openbot.companies;
+drop function openbot.bot_usable;
+drop function openbot.change_authority;
+drop function openbot.hold_authority;
+drop table openbot.authority_feeds;
+drop function openbot.refuse_older_revision;
+drop table openbot.source_bot_grants, openbot.source_user_grants, openbot.sources, openbot.bot_teams,
+  openbot.team_members, openbot.teams, openbot.bots, openbot.company_members, openbot.companies;

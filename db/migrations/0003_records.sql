@@ -1,24 +1,54 @@
 -- migrate:up
 
 -- One scope is the unit of isolation and one bank of the index. The bank's name is random: it
--- says nothing and nobody outside the services ever learns it (I4).
+-- says nothing and nobody outside the services ever learns it (I4). A scope whose source was revoked
+-- is never usable again; a source of the same name gets a new one, with a bank of its own.
 create table openbot.scopes (
   scope_id uuid primary key default gen_random_uuid(),
   company_id openbot.external_id not null,
   user_id openbot.external_id not null,
-  kind text not null check (kind in ('general', 'team_source')),
+  kind text not null check (kind in ('general', 'team_source', 'bot')),
   team_id openbot.external_id,
   source_id openbot.external_id,
+  bot_id openbot.external_id,
   bank_id text not null unique default 'bank-' || replace(gen_random_uuid()::text, '-', ''),
   -- The settings that sync_daemon last set out to apply to the bank. Null: it was never touched,
   -- so the index cannot hold anything of this scope.
   bank_settings_version text,
   created_at timestamptz not null default now(),
+  revoked_at timestamptz,
+  -- When the last memory of a revoked scope was erased.
+  erased_at timestamptz,
   constraint scopes_source_iff_team_source
     check ((kind = 'team_source') = (source_id is not null) and (source_id is null) = (team_id is null)),
-  unique nulls not distinct (company_id, user_id, kind, team_id, source_id),
+  constraint scopes_bot_iff_bot check ((kind = 'bot') = (bot_id is not null)),
+  constraint scopes_revoked_only_with_source check (revoked_at is null or kind = 'team_source'),
+  constraint scopes_erased_once_revoked check (erased_at is null or revoked_at is not null),
   unique (scope_id, company_id, user_id)
 );
+create unique index scopes_in_use
+  on openbot.scopes (company_id, user_id, kind, team_id, source_id, bot_id) nulls not distinct
+  where revoked_at is null;
+create index scopes_by_source on openbot.scopes (company_id, source_id) where revoked_at is null;
+create index scopes_to_erase on openbot.scopes (revoked_at) where revoked_at is not null and erased_at is null;
+
+-- Whatever removes a source, the removal of its team included, revokes the scopes that came from it in
+-- the same transaction (I6). The daemon erases their memories from here on.
+create function openbot.revoke_scopes() returns trigger
+  language plpgsql as $$
+begin
+  update openbot.scopes set revoked_at = now()
+  from removed
+  where scopes.company_id = removed.company_id
+    and scopes.source_id = removed.source_id
+    and scopes.revoked_at is null;
+  perform pg_notify('openbot_outbox', '');
+  return null;
+end
+$$;
+create trigger sources_revoke_scopes after delete on openbot.sources
+  referencing old table as removed
+  for each statement execute function openbot.revoke_scopes();
 
 -- What a text can be found by without the index: English words as stems, Chinese as pairs of
 -- neighbouring characters. One definition for what is stored and what is asked.
@@ -97,8 +127,10 @@ begin atomic
   from openbot.scopes
   where scopes.company_id = openbot.tenant_company()
     and scopes.user_id = openbot.tenant_user()
+    and scopes.revoked_at is null
     and (
       (scopes.kind = 'general' and openbot.general_usable(asking_bot))
+      or (scopes.kind = 'bot' and scopes.bot_id = asking_bot and openbot.bot_usable(asking_bot))
       or exists (
         select
         from openbot.usable_sources(asking_bot, session_sources) as usable
@@ -117,18 +149,42 @@ alter table openbot.index_entries force row level security;
 create policy of_person on openbot.scopes to memory_api, sync_daemon
   using (company_id = openbot.tenant_company() and user_id = openbot.tenant_user())
   with check (company_id = openbot.tenant_company() and user_id = openbot.tenant_user());
-create policy of_person on openbot.memories to memory_api, sync_daemon
+-- Revoking a source crosses the people of one company; finding what is to be erased then crosses
+-- companies. Scopes hold no content.
+create policy seen_for_company on openbot.scopes for select to authority_writer
+  using (company_id = openbot.tenant_company());
+create policy revoked_for_company on openbot.scopes for update to authority_writer
+  using (company_id = openbot.tenant_company() and revoked_at is null)
+  with check (company_id = openbot.tenant_company() and revoked_at is not null);
+create policy revoked_seen on openbot.scopes for select to sync_daemon using (revoked_at is not null);
+create policy of_person on openbot.memories to memory_api
   using (company_id = openbot.tenant_company() and user_id = openbot.tenant_user())
   with check (company_id = openbot.tenant_company() and user_id = openbot.tenant_user());
+-- The daemon reads words of one person at a time, and may do one thing to them: erase those of a
+-- revoked scope.
+create policy read_of_person on openbot.memories for select to sync_daemon
+  using (company_id = openbot.tenant_company() and user_id = openbot.tenant_user());
+create policy erased_once_revoked on openbot.memories for update to sync_daemon
+  using (
+    company_id = openbot.tenant_company() and user_id = openbot.tenant_user()
+    and exists (
+      select from openbot.scopes
+      where scopes.scope_id = memories.scope_id and scopes.revoked_at is not null
+    )
+  )
+  with check (
+    company_id = openbot.tenant_company() and user_id = openbot.tenant_user() and state = 'forgotten'
+  );
 create policy of_person on openbot.index_entries to memory_api, sync_daemon
   using (company_id = openbot.tenant_company() and user_id = openbot.tenant_user())
   with check (company_id = openbot.tenant_company() and user_id = openbot.tenant_user());
 
-grant select, insert (company_id, user_id, kind, team_id, source_id) on openbot.scopes to memory_api;
-grant select, update (bank_settings_version) on openbot.scopes to sync_daemon;
+grant select, insert (company_id, user_id, kind, team_id, source_id, bot_id) on openbot.scopes to memory_api;
+grant select, update (bank_settings_version, erased_at) on openbot.scopes to sync_daemon;
+grant select (company_id, source_id, revoked_at), update (revoked_at) on openbot.scopes to authority_writer;
 grant select, insert (memory_id, company_id, user_id, scope_id, text),
   update (state, version, text, forgotten_at) on openbot.memories to memory_api;
-grant select on openbot.memories to sync_daemon;
+grant select, update (state, version, text, forgotten_at) on openbot.memories to sync_daemon;
 grant select, insert (memory_id, company_id, user_id),
   update (state, state_at, indexed_version, failure_reason) on openbot.index_entries to memory_api;
 grant select, update (state, state_at, indexed_version, failure_reason)
@@ -136,6 +192,8 @@ grant select, update (state, state_at, indexed_version, failure_reason)
 
 -- migrate:down
 drop function openbot.usable_scopes;
+drop trigger sources_revoke_scopes on openbot.sources;
+drop function openbot.revoke_scopes;
 drop table openbot.index_entries, openbot.memories, openbot.scopes;
 drop function openbot.refuse_revival;
 drop function openbot.search_vector;

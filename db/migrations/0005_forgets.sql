@@ -5,6 +5,7 @@ create table openbot.forgets (
   company_id openbot.external_id not null,
   user_id openbot.external_id not null,
   state text not null default 'stopped_use' check (state in ('stopped_use', 'clearing', 'cleared')),
+  cause text not null default 'requested' check (cause in ('requested', 'source_revoked')),
   stopped_use_at timestamptz not null default now(),
   cleared_at timestamptz,
   probe_due_at timestamptz not null default now(),
@@ -150,7 +151,12 @@ create policy of_person on openbot.forgets to memory_api
   using (company_id = openbot.tenant_company() and user_id = openbot.tenant_user())
   with check (company_id = openbot.tenant_company() and user_id = openbot.tenant_user());
 -- Finding due forgets crosses tenants; the rows hold no content.
-create policy cleared_by_daemon on openbot.forgets to sync_daemon using (true) with check (true);
+create policy seen_by_daemon on openbot.forgets for select to sync_daemon using (true);
+create policy cleared_by_daemon on openbot.forgets for update to sync_daemon using (true) with check (true);
+create policy begun_by_daemon on openbot.forgets for insert to sync_daemon
+  with check (
+    company_id = openbot.tenant_company() and user_id = openbot.tenant_user() and cause = 'source_revoked'
+  );
 create policy counted on openbot.forgets for select to memory_operator using (true);
 create policy of_person on openbot.forget_items to memory_api, sync_daemon
   using (company_id = openbot.tenant_company() and user_id = openbot.tenant_user())
@@ -165,10 +171,11 @@ create policy registered on openbot.backups to memory_operator using (true) with
 create policy consulted on openbot.backups for select to sync_daemon using (true);
 
 grant select, insert (forget_id, company_id, user_id) on openbot.forgets to memory_api;
-grant select, update (state, cleared_at, probe_due_at) on openbot.forgets to sync_daemon;
-grant select (state, stopped_use_at, cleared_at) on openbot.forgets to memory_operator;
+grant select, insert (forget_id, company_id, user_id, cause, stopped_use_at),
+  update (state, cleared_at, probe_due_at) on openbot.forgets to sync_daemon;
+grant select (state, cause, stopped_use_at, cleared_at) on openbot.forgets to memory_operator;
 grant select, insert on openbot.forget_items to memory_api;
-grant select on openbot.forget_items to sync_daemon;
+grant select, insert on openbot.forget_items to sync_daemon;
 grant select on openbot.clearance_evidence to memory_api;
 grant select, insert (company_id, user_id, forget_id, memory_id, domain, cleared, reason, observed, prober)
   on openbot.clearance_evidence to sync_daemon;

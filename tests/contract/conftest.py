@@ -72,7 +72,8 @@ def inside(stack: Stack, api: BankTokens, daemon: BankTokens) -> Inside:
         "another bank, recall": api.token("bank-9876543210", *OPERATIONS),
     }
     assert stack.hindsight_config is not None
-    return ask_inside(stack.hindsight_config, HOOK_BANK, tokens, stack.directory)
+    strongest = [signer.token(HOOK_BANK, *OPERATIONS) for signer in (api, daemon)]
+    return ask_inside(stack.hindsight_config, HOOK_BANK, tokens, strongest, stack.directory)
 
 
 @pytest.fixture(scope="session")

@@ -2,7 +2,7 @@
 
 import json
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TypedDict
 
@@ -19,6 +19,15 @@ class HookAnswer(TypedDict):
     answer: object
 
 
+class NovelRouteAnswer(TypedDict):
+    """What a route that Hindsight does not have yet answered, asked ``behind`` the door or at the ``door``:
+    status and body."""
+
+    route: str
+    asked: str
+    answer: tuple[int, str]
+
+
 class Inside(TypedDict):
     """What inside_probe.py prints."""
 
@@ -29,15 +38,23 @@ class Inside(TypedDict):
     #: Hindsight's settings when nothing is set.
     defaults: dict[str, str]
     hooks: list[HookAnswer]
+    novel_routes: list[NovelRouteAnswer]
 
 
-def ask_inside(server: HindsightServer, bank: str, tokens: Mapping[str, str | None], cwd: Path) -> Inside:
-    """One process for everything, for it takes seconds to import Hindsight."""
+def ask_inside(
+    server: HindsightServer,
+    bank: str,
+    tokens: Mapping[str, str | None],
+    strongest: Sequence[str],
+    cwd: Path,
+) -> Inside:
+    """One process for everything, for it takes seconds to import Hindsight. ``strongest`` are tokens that
+    are tried on routes of a newer version."""
     done = subprocess.run(
         [server.venv / "bin" / "python", Path(__file__).with_name("inside_probe.py")],
         env=base_environment() | server.environment() | {"HINDSIGHT_API_MCP_ENABLED": "true"},
         cwd=cwd,
-        input=json.dumps({"bank": bank, "tokens": tokens}),
+        input=json.dumps({"bank": bank, "tokens": tokens, "strongest": strongest}),
         capture_output=True,
         text=True,
         check=True,

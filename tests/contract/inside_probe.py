@@ -62,8 +62,7 @@ async def answer(call: Any) -> object:
     return result if isinstance(result, list | None) else getattr(result, "schema_name", "something else")
 
 
-async def ask_hooks() -> list[dict[str, object]]:
-    asked = json.load(sys.stdin)
+async def ask_hooks(asked: Any) -> list[dict[str, object]]:
     bank = asked["bank"]
     validator, tenant = GuardOperationValidator({}), GuardTenantExtension({})
     names = sorted(
@@ -121,14 +120,61 @@ def defaults() -> dict[str, str]:
     }
 
 
+#: What a newer Hindsight might have: routes of a bank, new methods of old ones, and something beside them.
+NOVEL_ROUTES = (
+    ("GET", "/v1/default/banks/{bank_id}/novelty"),
+    ("POST", "/v1/default/banks/{bank_id}/memories/novelty"),
+    ("PUT", "/v1/default/banks/{bank_id}/memories"),
+    ("PATCH", "/v1/default/banks/{bank_id}/documents/{document_id}"),
+    ("POST", "/v1/default/banks/{bank_id}/memories/recall/novelty"),
+    ("GET", "/v2/banks/{bank_id}/novelty"),
+    ("GET", "/novelty"),
+)
+
+
+async def ask_novel_routes(app: Any, bank: str, tokens: list[str]) -> list[dict[str, object]]:
+    """Adds routes to the real application: what it answers, and what the door in front of it does."""
+    import httpx  # noqa: PLC0415
+    from hindsight_guard.asgi import Door  # noqa: PLC0415
+    from hindsight_guard.settings import verifier_from_environment  # noqa: PLC0415
+
+    async def novelty() -> dict[str, str]:
+        return {"detail": "novelty"}
+
+    answers: list[dict[str, object]] = []
+    door = Door(app, verifier_from_environment())
+    for method, path in NOVEL_ROUTES:
+        app.add_api_route(path, novelty, methods=[method])
+        # First of all routes, lest an older pattern takes its place.
+        app.router.routes.insert(0, app.router.routes.pop())
+        target = path.replace("{bank_id}", bank).replace("{document_id}", "d-1")
+        for name, application in (("behind", app), ("door", door)):
+            transport = httpx.ASGITransport(app=application)
+            async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1") as client:
+                for token in tokens:
+                    given = await client.request(
+                        method, target, json={}, headers={"authorization": f"Bearer {token}"}
+                    )
+                    answers.append(
+                        {
+                            "route": f"{method} {path}",
+                            "asked": name,
+                            "answer": [given.status_code, given.text],
+                        }
+                    )
+    return answers
+
+
 def main() -> None:
-    inside = {"hooks": asyncio.run(ask_hooks()), "defaults": defaults()}
+    asked = json.load(sys.stdin)
+    inside: dict[str, object] = {"hooks": asyncio.run(ask_hooks(asked)), "defaults": defaults()}
     from hindsight_api.server import app  # noqa: PLC0415 - builds the whole of Hindsight
 
     routes: dict[str, set[str]] = {}
     for route in app.routes:
         routes.setdefault(route.path, set()).update(getattr(route, "methods", None) or [])
     documented = app.openapi()["paths"]
+    inside["novel_routes"] = asyncio.run(ask_novel_routes(app, asked["bank"], asked["strongest"]))
     sys.stdout.write(
         "INSIDE "
         + json.dumps(

@@ -1,9 +1,13 @@
 """Ways around the list of routes, tried on the running Hindsight."""
 
+import json
+
 import httpx
 import pytest
 from devstack.bank_tokens import BankTokens
 from hindsight_guard.operations import OPERATIONS
+
+from tests.contract.inside import Inside
 
 pytestmark = pytest.mark.hindsight
 
@@ -28,6 +32,18 @@ async def test_paths_in_disguise_are_not_found(
         request.url = http.base_url.copy_with(raw_path=path.encode())
         answer = await http.send(request)
         assert (path, answer.status_code, answer.json()) == (path, 404, {"detail": "refused"})
+
+
+def test_a_route_of_a_newer_hindsight_starts_closed(inside: Inside) -> None:
+    answers = inside["novel_routes"]
+    routes = {each["route"] for each in answers}
+    assert len(routes) >= 7
+    for each in answers:
+        status, body = each["answer"]
+        if each["asked"] == "behind":
+            assert (status, "novelty" in body) == (200, True), each
+        else:
+            assert (status, json.loads(body)) == (404, {"detail": "refused"}), each
 
 
 async def test_health_is_open(http: httpx.AsyncClient) -> None:

@@ -14,12 +14,13 @@ from uuid import UUID, uuid4
 import asyncpg
 import grpc
 import pytest
-from devstack.authority_seed import Company, Source, seed_authority
 from devstack.client import Session
+from devstack.control_plane import Company, Source
 from devstack.stack import Stack
 from hindsight_index import HindsightIndex
 from openbot.memory.v1 import forget_pb2, memory_pb2
 
+from tests.authority import state_facts
 from tests.conftest import Hindsight
 from tests.eventually import until
 
@@ -44,7 +45,7 @@ class Office:
             teams={"product": ("lin",)},
             sources={"weekly": Source("product", users=("lin",) if granted else (), bots=("assistant",))},
         )
-        asyncio.run(seed_authority(self._stack.dsns["authority_writer"], facts))
+        asyncio.run(state_facts(self._stack.dsns["authority_writer"], facts))
 
     def session(self, user: str = "lin", bot: str = "assistant", **claims: Any) -> Session:
         claims = {"company": self.company, "sources": ("weekly",), **claims}

@@ -5,17 +5,19 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from devstack.authority_seed import Company, seed_authority
+from devstack.control_plane import Company
 from devstack.issuer import BOT_RUNTIME
 from devstack.paths import CHECKOUT
 from devstack.stack import Stack
+
+from tests.authority import state_facts
 
 pytestmark = pytest.mark.e2e
 
 
 async def test_the_example_for_python_remembers_and_recalls(stack: Stack) -> None:
     company = "readme-example"
-    await seed_authority(
+    await state_facts(
         stack.dsns["authority_writer"], Company(company, members=("lin",), bots={"assistant": True})
     )
     found = re.search(r"```python\n(.*?)```", (CHECKOUT / "README.md").read_text(encoding="utf-8"), re.DOTALL)

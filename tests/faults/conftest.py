@@ -6,11 +6,12 @@ from pathlib import Path
 from uuid import uuid4
 
 import pytest
-from devstack.authority_seed import Company, seed_authority
 from devstack.client import Session
+from devstack.control_plane import Company
 from devstack.postgres import EmbeddedPostgres
 from devstack.stack import Stack
 
+from tests.authority import state_facts
 from tests.faults.proxy import FaultyProxy
 from tests.faults.systems import daemon_of
 
@@ -56,7 +57,7 @@ def lin(fragile: Stack, proxy: FaultyProxy) -> Iterator[Session]:
     """Lin in a company of the test's own; the proxy is healed and the usual daemon runs before and after."""
     company = f"faults-{uuid4().hex[:12]}"
     facts = Company(company, members=("lin",), bots={"assistant": True})
-    asyncio.run(seed_authority(fragile.dsns["authority_writer"], facts))
+    asyncio.run(state_facts(fragile.dsns["authority_writer"], facts))
     usual = fragile.sync_daemon
     with Session(fragile.address, fragile.issuer, user="lin", company=company, bot="assistant") as session:
         yield session

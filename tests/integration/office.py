@@ -8,20 +8,23 @@ from typing import Any, cast
 from uuid import UUID, uuid4
 
 import asyncpg
-from devstack.authority_seed import Company, Source, seed_authority
+from devstack.control_plane import Company, Source
 from devstack.template import ClonedDatabase
 from hindsight_index import HindsightIndex, HindsightUnavailable, Hit
 from memory_api.index_arm import IndexArm
 from memory_api.operations.forget_memories import forget_memories
+from memory_api.operations.get_forget import get_forget
 from memory_api.operations.get_memory import get_memory
 from memory_api.operations.list_memories import list_memories
 from memory_api.operations.recall import recall
 from memory_api.operations.remember import remember
-from memory_api.records import Asker, Forget, ForgetTarget, Memory, Page, Recalled
+from memory_api.records import Asker, Forget, ForgetTarget, Memory, Page, Recalled, Target
 from memory_api.store.forgets import ForgetStore
 from memory_api.store.memories import MemoryStore
 from memory_api.store.recall import RecallStore
 from tenant_db import TenantDatabase
+
+from tests.authority import state_facts
 
 
 class SilentIndex:
@@ -51,7 +54,7 @@ class Office:
 
     async def settle(self, **changes: Any) -> None:
         """Makes these facts, in place of the usual ones, what the authority tables say."""
-        await seed_authority(self.database.dsn("authority_writer"), replace(self.facts, **changes))
+        await state_facts(self.database.dsn("authority_writer"), replace(self.facts, **changes))
 
     async def remember(
         self,
@@ -59,6 +62,7 @@ class Office:
         *,
         asker: Asker | None = None,
         source: str | None = None,
+        this_bot_only: bool = False,
         request_id: UUID | None = None,
         memories: MemoryStore | None = None,
     ) -> Memory:
@@ -67,7 +71,7 @@ class Office:
             memories or self.memories,
             asker or self.lin,
             text=text,
-            source=source,
+            target=Target(source, this_bot_only=this_bot_only),
             request_id=request_id or uuid4(),
         )
 
@@ -86,17 +90,28 @@ class Office:
             request_id=request_id or uuid4(),
         )
 
+    async def watch(self, forget_id: UUID, asker: Asker | None = None) -> Forget:
+        return await get_forget(ForgetStore(self.api), asker or self.lin, forget_id)
+
     async def get(self, memory_id: UUID, asker: Asker | None = None) -> Memory:
         return await get_memory(self.memories, asker or self.lin, memory_id)
 
     async def page(self, *, size: int = 0, token: str = "", asker: Asker | None = None) -> Page:
         return await list_memories(self.memories, asker or self.lin, page_size=size, page_token=token)
 
-    async def recall(self, query: str, *, limit: int = 0, asker: Asker | None = None) -> Recalled:
+    async def recall(
+        self,
+        query: str,
+        *,
+        limit: int = 0,
+        asker: Asker | None = None,
+        index: object = None,
+        store: RecallStore | None = None,
+    ) -> Recalled:
         return await recall(
-            RecallStore(self.api),
+            store or RecallStore(self.api),
             self.memories,
-            IndexArm(cast(HindsightIndex, SilentIndex()), timeout_s=1),
+            IndexArm(cast(HindsightIndex, index or SilentIndex()), timeout_s=1),
             asker or self.lin,
             query=query,
             limit=limit,

@@ -11,8 +11,8 @@ import grpc
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
-from devstack.authority_seed import Company, seed_authority
 from devstack.client import Session
+from devstack.control_plane import Company
 from devstack.issuer import BOT_RUNTIME, CHANNEL_GATEWAY, CONTROL_PLANE, OPERATOR, SCHEDULED_BOTS
 from devstack.paths import CHECKOUT, VENV_BIN
 from devstack.stack import Stack
@@ -20,6 +20,8 @@ from google.rpc import error_details_pb2
 from grpc_status import rpc_status
 from openbot.memory.v1 import memory_service_pb2 as contract
 from openbot.memory.v1 import memory_service_pb2_grpc
+
+from tests.authority import state_facts
 
 pytestmark = pytest.mark.e2e
 
@@ -37,12 +39,12 @@ class Door:
         self.stub = memory_service_pb2_grpc.MemoryServiceStub(channel)
         self.channel = channel
 
-    def session(self, actor: str = BOT_RUNTIME, **claims: Any) -> str:
+    def session(self, actor: str = CHANNEL_GATEWAY, **claims: Any) -> str:
         return self.issuer.session_token(
             **{"user": "lin", "company": "doorway", "bot": "assistant", "actor": actor, **claims}
         )
 
-    def metadata(self, actor: str = BOT_RUNTIME, **claims: Any) -> Metadata:
+    def metadata(self, actor: str = CHANNEL_GATEWAY, **claims: Any) -> Metadata:
         return (
             ("authorization", f"Bearer {self.issuer.service_token(actor)}"),
             ("openbot-session", self.session(actor, **claims)),
@@ -54,7 +56,7 @@ def door(stack: Stack) -> Iterator[Door]:
     import asyncio  # noqa: PLC0415 - only to seed
 
     asyncio.run(
-        seed_authority(
+        state_facts(
             stack.dsns["authority_writer"],
             Company("doorway", members=("lin", "omar"), bots={"assistant": True}),
         )
@@ -90,7 +92,7 @@ def wrong_tokens(door: Door) -> dict[str, tuple[Metadata, str]]:
     """Every kind of wrong identity and the reason that the caller is given."""
     issuer = door.issuer
     service = f"Bearer {issuer.service_token(BOT_RUNTIME)}"
-    session = door.session()
+    session = door.session(BOT_RUNTIME)
     stranger = Ed25519PrivateKey.generate()
     now = int(time.time())
     past = {"iat": now - 500, "exp": now - 200}
@@ -135,11 +137,11 @@ def wrong_tokens(door: Door) -> dict[str, tuple[Metadata, str]]:
         "service as session": (of_session(issuer.service_token(BOT_RUNTIME)), "SESSION_TOKEN_INVALID"),
         "stolen session": (of_session(door.session(SCHEDULED_BOTS)), "SESSION_NOT_FOR_THIS_SERVICE"),
         "expired session": (
-            of_session(door.session(claims=past)),
+            of_session(door.session(BOT_RUNTIME, claims=past)),
             "SESSION_TOKEN_EXPIRED",
         ),
         "present on a schedule": (
-            of_session(door.session(entry="schedule", present=True)),
+            of_session(door.session(BOT_RUNTIME, entry="schedule", present=True)),
             "SESSION_TOKEN_INVALID",
         ),
     }
@@ -159,7 +161,8 @@ def test_identity_comes_before_anything_of_the_request_is_looked_at(door: Door) 
 @pytest.mark.parametrize(
     ("actor", "claims", "reason"),
     [
-        (BOT_RUNTIME, {"entry": "schedule", "present": False}, "PRESENCE_REQUIRED"),
+        (BOT_RUNTIME, {"entry": "schedule", "present": False}, "ENTRY_NOT_ALLOWED"),
+        (BOT_RUNTIME, {"present": False}, "PRESENCE_REQUIRED"),
         (CHANNEL_GATEWAY, {"entry": "channel", "present": False}, "PRESENCE_REQUIRED"),
         (CONTROL_PLANE, {}, "ROLE_NOT_ALLOWED"),
         (OPERATOR, {}, "ROLE_NOT_ALLOWED"),

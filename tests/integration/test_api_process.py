@@ -14,8 +14,8 @@ from uuid import uuid4
 
 import grpc
 import pytest
-from devstack.authority_seed import Company, seed_authority
 from devstack.client import Session
+from devstack.control_plane import Company
 from devstack.issuer import MEMORY_API_SIGNER, DevelopmentIssuer
 from devstack.ports import free_port
 from devstack.postgres import EmbeddedPostgres
@@ -27,6 +27,7 @@ from grpc_reflection.v1alpha.proto_reflection_descriptor_database import ProtoRe
 from grpc_status import rpc_status
 from openbot.memory.v1 import memory_service_pb2 as contract
 
+from tests.authority import state_facts
 from tests.eventually import until
 
 pytestmark = pytest.mark.postgres
@@ -134,7 +135,7 @@ def opened(directory: Path, postgres: EmbeddedPostgres, template: TemplateDataba
 
     with template.clone() as database:
         asyncio.run(
-            seed_authority(
+            state_facts(
                 database.dsn("authority_writer"),
                 Company("acme", members=("lin", "omar"), bots={"assistant": True}),
             )

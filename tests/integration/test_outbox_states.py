@@ -7,14 +7,16 @@ from uuid import UUID, uuid4
 
 import asyncpg
 import pytest
-from devstack.authority_seed import Company, seed_authority
+from devstack.control_plane import Company
 from devstack.template import ClonedDatabase
 from memory_api.operations.remember import remember
-from memory_api.records import Asker
+from memory_api.records import Asker, Target
 from memory_api.store.memories import MemoryStore
 from sync_daemon.store import outbox
 from sync_daemon.store.outbox import Held, Lease, OutboxStore
 from tenant_db import TenantDatabase
+
+from tests.authority import state_facts
 
 pytestmark = pytest.mark.postgres
 
@@ -68,7 +70,7 @@ class Daemon:
 
 @pytest.fixture
 async def daemon(database: ClonedDatabase) -> AsyncIterator[Daemon]:
-    await seed_authority(
+    await state_facts(
         database.dsn("authority_writer"), Company("acme", members=("lin",), bots={"assistant": True})
     )
     async with TenantDatabase(database.dsn("memory_api"), role="memory_api", application_name="test") as api:
@@ -77,7 +79,7 @@ async def daemon(database: ClonedDatabase) -> AsyncIterator[Daemon]:
             MemoryStore(api),
             Asker("acme", "lin", "assistant", frozenset()),
             text="tea",
-            source=None,
+            target=Target(),
             request_id=uuid4(),
         )
     dsn = database.dsn("sync_daemon")

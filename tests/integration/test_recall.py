@@ -1,10 +1,15 @@
 """Recall by words alone: what PostgreSQL finds when the index is silent or has not followed yet."""
 
 import random
+from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
+from uuid import UUID
 
 import pytest
+from hindsight_index import Hit
 from memory_api.records import ServedBy
+from memory_api.store.recall import RecallStore
 
 from tests.integration.office import Office
 
@@ -107,7 +112,7 @@ async def test_words_reach_only_whom_the_authority_tables_name_now(office: Offic
         {"sources": {"weekly": replace(weekly, bots=())}},
         {"sources": {"weekly": replace(weekly, enabled=False)}},
         {"teams": {"product": (), "sales": ("lin",)}},
-        {"members": ("omar",), "teams": {"product": ()}, "sources": {}},
+        {"members": ("omar",), "teams": {"product": ()}, "sources": {"weekly": replace(weekly, users=())}},
     ):
         await office.settle(**revoked)
         assert await office.recalled("tea") == [], revoked
@@ -121,3 +126,36 @@ async def test_what_a_session_may_not_use_does_not_crowd_out_what_it_may(office:
         await office.remember(f"green tea and more green tea, cup {number}", source="weekly")
     narrow = await office.recall("green tea", limit=1, asker=replace(office.lin, sources=frozenset()))
     assert [memory.text for memory in narrow.memories] == ["green tea"]
+
+
+@pytest.mark.parametrize("holds_another", [True, False])
+async def test_what_is_indexed_while_the_index_answers_is_not_lost_between_the_two(
+    office: Office, *, holds_another: bool
+) -> None:
+    async def mark_indexed(memory_id: UUID) -> None:
+        await office.as_admin(
+            "update openbot.index_entries set state = 'indexed', state_at = clock_timestamp(),"
+            " indexed_version = 1 where memory_id = $1",
+            memory_id,
+        )
+
+    if holds_another:
+        await mark_indexed((await office.remember("coffee")).memory_id)
+    memory = await office.remember("green tea")
+
+    class Behind(RecallStore):
+        """The daemon is faster than the question, the index was asked before."""
+
+        async def lexical_matches(self, *args: Any, **kwargs: Any) -> Sequence[UUID]:
+            await mark_indexed(memory.memory_id)
+            return await super().lexical_matches(*args, **kwargs)
+
+    class Empty:
+        async def recall(self, bank: str, query: str, *, max_tokens: int, timeout_s: float) -> Sequence[Hit]:
+            return ()
+
+    answer = await office.recall("tea", index=Empty(), store=Behind(office.api))
+    assert [each.text for each in answer.memories] == ["green tea"]
+    assert answer.served_by is ServedBy.INDEX
+    later = await office.recall("tea", index=Empty())
+    assert later.memories == (), "from now on it is the index's to find"

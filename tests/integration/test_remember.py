@@ -144,15 +144,56 @@ async def test_a_repetition_from_a_session_that_may_not_see_the_memory_learns_no
         )
 
 
-async def test_a_source_revoked_while_its_memory_is_being_recorded_keeps_nothing(office: Office) -> None:
+async def test_a_revocation_waits_for_what_is_being_recorded_and_takes_it_along(office: Office) -> None:
+    revoking: list[asyncio.Task[None]] = []
+
     class Overtaken(MemoryStore):
         async def record(self, *args: Any, **kwargs: Any) -> None:
+            revoking.append(asyncio.create_task(office.settle(sources={})))
+            await waiting_for_lock(office)
             await super().record(*args, **kwargs)
-            await office.settle(sources={})
 
-    with pytest.raises(MemoryNotFound):
-        await office.remember("tea", source="weekly", memories=Overtaken(office.api))
-    assert set((await counts(office)).values()) == {0}
+    await office.remember("tea", source="weekly", memories=Overtaken(office.api))
+    await asyncio.gather(*revoking)
+    scopes = await office.as_admin(
+        "select revoked_at is not null as revoked from openbot.scopes where company_id = $1", office.company
+    )
+    assert [row["revoked"] for row in scopes] == [True]
+    await office.settle()
+    assert await office.recalled("tea") == [], "a source of the same name starts empty"
+
+
+async def waiting_for_lock(office: Office) -> None:
+    """Returns once some transaction of the office's database waits for an advisory lock."""
+    waiting = (
+        "select from pg_locks where locktype = 'advisory' and not granted"
+        " and database = (select oid from pg_database where datname = current_database())"
+    )
+    async with asyncio.timeout(30):
+        while not await office.as_admin(waiting):  # noqa: ASYNC110 - another connection's doing
+            await asyncio.sleep(0.01)
+
+
+async def test_words_for_one_bot_are_seen_by_no_other(office: Office) -> None:
+    memory = await office.remember("tea", asker=replace(office.lin, bot="narrow"), this_bot_only=True)
+    assert (memory.source, memory.only_bot) == (None, "narrow")
+    assert await office.recalled("tea", asker=replace(office.lin, bot="narrow")) == ["tea"]
+    assert await office.recalled("tea") == []
+    assert await office.recalled("tea", asker=replace(office.omar, bot="narrow")) == []
+    with pytest.raises(ScopeNotUsable):
+        await office.remember("tea", asker=replace(office.lin, bot="stranger"), this_bot_only=True)
+
+    await office.settle(bots={"assistant": True})
+    assert await office.recalled("tea", asker=replace(office.lin, bot="narrow")) == []
+    await office.settle()
+    assert await office.recalled("tea", asker=replace(office.lin, bot="narrow")) == ["tea"]
+
+
+async def test_a_repetition_for_another_scope_is_another_request(office: Office) -> None:
+    request_id = uuid4()
+    await office.remember("tea", request_id=request_id)
+    with pytest.raises(RequestIdReused):
+        await office.remember("tea", request_id=request_id, this_bot_only=True)
 
 
 async def test_words_said_in_a_source_follow_it_and_stay_when_it_moves_to_another_team(

@@ -8,15 +8,17 @@ from uuid import UUID, uuid4
 
 import asyncpg
 import pytest
-from devstack.authority_seed import Company, seed_authority
+from devstack.control_plane import Company
 from devstack.databases import SERVICE_ROLES
 from devstack.template import ClonedDatabase
 from memory_api.operations.forget_memories import forget_memories
 from memory_api.operations.remember import remember
-from memory_api.records import Asker, ForgetTarget
+from memory_api.records import Asker, ForgetTarget, Target
 from memory_api.store.forgets import ForgetStore
 from memory_api.store.memories import MemoryStore
 from tenant_db import TenantDatabase, UnsafeRole
+
+from tests.authority import state_facts
 
 pytestmark = pytest.mark.postgres
 
@@ -48,7 +50,7 @@ def api_database(database: ClonedDatabase, connections: int = 2) -> TenantDataba
 @pytest.fixture
 async def filled(database: ClonedDatabase) -> ClonedDatabase:
     """Every tenant has remembered two things and forgotten one."""
-    await seed_authority(
+    await state_facts(
         database.dsn("authority_writer"),
         Company("acme", members=("lin", "omar"), bots={"assistant": True}),
         Company("globex", members=("lin",), bots={"assistant": True}),
@@ -58,7 +60,12 @@ async def filled(database: ClonedDatabase) -> ClonedDatabase:
             asker = Asker(company, user, "assistant", frozenset())
             made = [
                 await remember(
-                    api, MemoryStore(api), asker, text=f"{word} of {user}", source=None, request_id=uuid4()
+                    api,
+                    MemoryStore(api),
+                    asker,
+                    text=f"{word} of {user}",
+                    target=Target(),
+                    request_id=uuid4(),
                 )
                 for word in ("tea", "coffee")
             ]
@@ -296,15 +303,36 @@ async def test_operators_see_counts_and_never_a_memory(filled: ClonedDatabase) -
                 await connection.fetch(statement)
 
 
-async def test_the_daemon_reads_words_of_one_tenant_and_writes_none(filled: ClonedDatabase) -> None:
+ERASE = (
+    "update openbot.memories set state = 'forgotten', text = null, forgotten_at = now(),"
+    " version = version + 1 where state = 'active'"
+)
+
+
+async def test_the_daemon_reads_words_of_one_tenant_and_erases_only_what_is_revoked(
+    filled: ClonedDatabase,
+) -> None:
     async with connected(filled.dsn("sync_daemon")) as connection:
         assert await connection.fetchval("select count(*) from openbot.outbox") == 6
         assert await connection.fetchval("select count(*) from openbot.memories") == 0
     async with connected(filled.dsn("sync_daemon"), ("acme", "omar")) as connection:
         words = [row["text"] for row in await connection.fetch("select text from openbot.memories")]
         assert sorted(filter(None, words)) == ["coffee of omar"]
-        with pytest.raises(asyncpg.InsufficientPrivilegeError):
-            await connection.execute("update openbot.memories set text = 'other'")
+        assert await connection.execute(ERASE) == "UPDATE 0"
+        assert await connection.execute("update openbot.memories set text = 'other'") == "UPDATE 0"
+    async with connected(filled.admin_dsn) as admin:
+        await admin.execute(
+            "update openbot.scopes set revoked_at = now(), kind = 'team_source', team_id = 't',"
+            " source_id = 's' where company_id = 'acme'"
+        )
+    async with connected(filled.dsn("sync_daemon"), ("acme", "omar")) as connection:
+        for change in ("text = 'other', version = version + 1", "version = version + 1"):
+            attempt = connection.transaction()
+            await attempt.start()
+            with pytest.raises((asyncpg.InsufficientPrivilegeError, asyncpg.CheckViolationError)):
+                await connection.execute(f"update openbot.memories set {change} where state = 'active'")
+            await attempt.rollback()
+        assert await connection.execute(ERASE) == "UPDATE 1", "Omar's own, not Lin's"
 
 
 async def test_the_outbox_has_no_column_that_could_hold_a_sentence(database: ClonedDatabase) -> None:

@@ -6,8 +6,10 @@ from uuid import uuid4
 
 import asyncpg
 import pytest
-from devstack.authority_seed import Company, Source, seed_authority
+from devstack.control_plane import Company, Source
 from devstack.template import ClonedDatabase
+
+from tests.authority import state_facts
 
 pytestmark = pytest.mark.postgres
 
@@ -65,7 +67,7 @@ EVERYTHING = Facts(*[True] * len(fields(Facts)))
 
 async def settle(database: ClonedDatabase, companies: dict[str, Facts], team: str = "product") -> None:
     """Pushes each company's facts and makes a scope of every kind, Lin's and others'."""
-    await seed_authority(
+    await state_facts(
         database.dsn("authority_writer"), *(facts.company(name) for name, facts in companies.items())
     )
     connection = await asyncpg.connect(database.admin_dsn)
@@ -135,7 +137,7 @@ async def test_a_source_that_moved_to_another_team_takes_no_memories_along(datab
 
 
 async def test_the_writer_of_one_company_cannot_touch_another(database: ClonedDatabase) -> None:
-    await seed_authority(database.dsn("authority_writer"), Company("globex", members=("lin",), bots={}))
+    await state_facts(database.dsn("authority_writer"), Company("globex", members=("lin",), bots={}))
     connection = await asyncpg.connect(database.dsn("authority_writer"))
     try:
         async with connection.transaction():

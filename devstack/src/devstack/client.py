@@ -9,11 +9,12 @@ from uuid import uuid4
 import grpc
 from openbot.memory.v1 import forget_pb2, memory_pb2, memory_service_pb2, memory_service_pb2_grpc
 
-from devstack.issuer import BOT_RUNTIME, DevelopmentIssuer
+from devstack.issuer import CHANNEL_GATEWAY, DevelopmentIssuer
 
 
 class Session:
-    """One person in one company through one bot. Use as a context manager."""
+    """One person in one company with one bot, through the web app unless ``actor`` says otherwise. Use as
+    a context manager."""
 
     def __init__(
         self,
@@ -23,7 +24,7 @@ class Session:
         user: str,
         company: str,
         bot: str,
-        actor: str = BOT_RUNTIME,
+        actor: str = CHANNEL_GATEWAY,
         **claims: Any,
     ) -> None:
         self.metadata = (
@@ -44,12 +45,20 @@ class Session:
     ) -> None:
         self._channel.close()
 
-    def remember(self, text: str, *, source: str = "", request_id: str | None = None) -> memory_pb2.Memory:
+    def remember(
+        self,
+        text: str,
+        *,
+        source: str = "",
+        this_bot_only: bool = False,
+        request_id: str | None = None,
+    ) -> memory_pb2.Memory:
         """Remembers ``text``; ``source`` is a bare source id or empty."""
         return self._stub.Remember(
             memory_service_pb2.RememberRequest(
                 text=text,
                 source=f"sources/{source}" if source else "",
+                this_bot_only=this_bot_only,
                 request_id=request_id or str(uuid4()),
             ),
             metadata=self.metadata,

@@ -13,8 +13,8 @@ import asyncpg
 import grpc
 from openbot.memory.v1 import forget_pb2, memory_pb2, memory_service_pb2
 
-from devstack.authority_seed import seed_authority
 from devstack.client import Session
+from devstack.control_plane import ControlPlane
 from devstack.paths import postgres_home
 from devstack.postgres import EmbeddedPostgres
 from devstack.sample_companies import ACME, GLOBEX
@@ -36,7 +36,8 @@ def main() -> int:
     directory = fresh_stack_directory("demo")
     stack = Stack(directory, EmbeddedPostgres(postgres_home()), name="demo", step=screen.step)
     with stack:
-        asyncio.run(seed_authority(stack.dsns["authority_writer"], ACME, GLOBEX))
+        with ControlPlane(stack.address, stack.issuer) as control_plane:
+            control_plane.state(ACME, GLOBEX)
         _tell(screen, stack)
     screen.chapter("What operators could read")
     _check_traces(screen, stack.logs)

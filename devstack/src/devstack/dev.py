@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import select
 import shlex
 import signal
@@ -10,7 +9,7 @@ import sys
 from datetime import timedelta
 from uuid import uuid4
 
-from devstack.authority_seed import seed_authority
+from devstack.control_plane import ControlPlane
 from devstack.issuer import BOT_RUNTIME, CHANNEL_GATEWAY
 from devstack.paths import CHECKOUT, VENV_BIN, postgres_home, state_directory
 from devstack.ports import accepts_connections
@@ -38,7 +37,8 @@ def main() -> int:
     )
     try:
         with stack:
-            asyncio.run(seed_authority(stack.dsns["authority_writer"], ACME, GLOBEX))
+            with ControlPlane(stack.address, stack.issuer) as control_plane:
+                control_plane.state(ACME, GLOBEX)
             while True:
                 _print_calls(screen, stack)
                 ended = _wait_for_enter(stack)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from devstack.authority_seed import Company, Source
+from devstack.control_plane import Company, Source
 
 #: Lin and Omar work here; Lin's product team has a source that the assistant is granted too.
 ACME = Company(

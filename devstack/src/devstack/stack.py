@@ -59,7 +59,7 @@ class Stack:
         self.logs = directory / "logs"
         self.postgres = postgres
         self.name = name
-        self.issuer = issuer or DevelopmentIssuer(directory / "keys")
+        self.issuer = issuer or DevelopmentIssuer(directory / "keys", kubernetes=True)
         self.dsns: Mapping[str, str] = {}
         self._keep = keep
         self._started_postgres = False
@@ -157,6 +157,7 @@ class Stack:
             [sys.executable, "-m", "memory_api"],
             {
                 "MEMORY_API_DATABASE_URL": self.dsns["memory_api"],
+                "MEMORY_API_AUTHORITY_DATABASE_URL": self.dsns["authority_writer"],
                 "MEMORY_API_HOST": "127.0.0.1",
                 "MEMORY_API_PORT": str(self.port),
                 "MEMORY_API_INSECURE_LOOPBACK": "true",

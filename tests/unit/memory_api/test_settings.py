@@ -57,6 +57,10 @@ def test_an_empty_variable_counts_as_unset(right: pytest.MonkeyPatch) -> None:
         ({"PORT": "0"}, "port"),
         ({"LEEWAY_S": "3600"}, "leeway_s"),
         ({"MAX_CONCURRENT_CALLS": "0"}, "max_concurrent_calls"),
+        ({"CALLER_MAX_CONCURRENT_CALLS": "0"}, "caller_max_concurrent_calls"),
+        ({"CALLER_CALLS_PER_SECOND": "0"}, "caller_calls_per_second"),
+        ({"COMPANY_MAX_CONCURRENT_CALLS": "0"}, "company_max_concurrent_calls"),
+        ({"COMPANY_CALLS_PER_SECOND": "0.5"}, "company_calls_per_second"),
     ],
 )
 def test_wrong_settings_are_named(right: pytest.MonkeyPatch, changes: dict[str, str], named: str) -> None:

@@ -116,11 +116,14 @@ class TenantDatabase:
         Raises :class:`DatabaseError` and its kinds in place of everything the driver raises.
         """
         async with self._transaction() as connection:
-            await connection.execute(
-                "select set_config('openbot.company', $1, true), set_config('openbot.user', $2, true)",
-                company,
-                user,
-            )
+            await _bind(connection, company, user)
+            yield connection
+
+    @asynccontextmanager
+    async def of_company(self, company: str) -> AsyncIterator[Connection]:
+        """One transaction for the facts of one company: it is bound to nobody's records."""
+        async with self._transaction() as connection:
+            await _bind(connection, company, "")
             yield connection
 
     @asynccontextmanager
@@ -157,6 +160,12 @@ class TenantDatabase:
                 return bool(await connection.fetchval("select true"))
         except DatabaseError:
             return False
+
+
+async def _bind(connection: Connection, company: str, user: str) -> None:
+    await connection.execute(
+        "select set_config('openbot.company', $1, true), set_config('openbot.user', $2, true)", company, user
+    )
 
 
 class _translated:  # noqa: N801 - reads as a clause: `with _translated():`

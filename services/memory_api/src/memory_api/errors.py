@@ -55,7 +55,7 @@ class SourceNotFound(NotFound):
 
 class ScopeNotUsable(NotFound):
     reason = "SCOPE_NOT_USABLE"
-    text = "This session has no place for general preferences."
+    text = "This session may not keep anything there."
 
 
 class RequestIdReused(DomainError):
@@ -66,6 +66,38 @@ class RequestIdReused(DomainError):
 class EtagMismatch(DomainError):
     reason = "ETAG_MISMATCH"
     text = "The memory has changed since its etag was read."
+
+
+class FailedPrecondition(DomainError):
+    """The facts are not such that this could be done. ``metadata`` says what they are: counts only."""
+
+    def __init__(self, **metadata: int) -> None:
+        super().__init__()
+        self.metadata = {name: str(value) for name, value in metadata.items()}
+
+
+class RevisionGap(FailedPrecondition):
+    """``current_revision`` is the one that the batch should have started from."""
+
+    reason = "REVISION_GAP"
+    text = "The batch does not start from the current revision."
+
+
+class DanglingReference(FailedPrecondition):
+    reason = "DANGLING_REFERENCE"
+    text = "A fact names a member, team, bot or source that is not there."
+
+
+class SnapshotRevokesSources(FailedPrecondition):
+    """``source_count`` sources would be revoked."""
+
+    reason = "SNAPSHOT_REVOKES_SOURCES"
+    text = "The snapshot would revoke sources, and does not say that it may."
+
+
+class RevisionReused(DomainError):
+    reason = "REVISION_REUSED"
+    text = "This revision was applied with other content."
 
 
 class Retryable(DomainError):

@@ -21,6 +21,10 @@ _FORGET_STATES = {
     records.ForgetState.CLEARING: forget_pb2.Forget.STATE_CLEARING,
     records.ForgetState.CLEARED: forget_pb2.Forget.STATE_CLEARED,
 }
+_FORGET_CAUSES = {
+    records.ForgetCause.REQUESTED: forget_pb2.Forget.CAUSE_REQUESTED,
+    records.ForgetCause.SOURCE_REVOKED: forget_pb2.Forget.CAUSE_SOURCE_REVOKED,
+}
 _DOMAINS = {
     "authority_active": forget_pb2.Clearance.DOMAIN_AUTHORITY_ACTIVE,
     "index_active": forget_pb2.Clearance.DOMAIN_INDEX_ACTIVE,
@@ -46,25 +50,28 @@ def source_of(name: str) -> str | None:
 
 def memory(record: records.Memory) -> memory_pb2.Memory:
     """A memory as the contract shows it."""
-    if record.source is None:
-        scope = memory_pb2.Scope(general=memory_pb2.Scope.General())
-    else:
-        scope = memory_pb2.Scope(
-            team_source=memory_pb2.Scope.TeamSource(team=record.team or "", source=f"sources/{record.source}")
-        )
     return memory_pb2.Memory(
         name=f"memories/{record.memory_id}",
         text=record.text or "",
-        scope=scope,
+        scope=_scope(record),
         state=memory_pb2.Memory.STATE_FORGOTTEN if record.text is None else memory_pb2.Memory.STATE_ACTIVE,
-        record_time=_timestamp(record.recorded_at),
+        record_time=timestamp(record.recorded_at),
         index_status=memory_pb2.IndexStatus(
             state=_INDEX_STATES[record.index_state],
-            state_time=_timestamp(record.index_state_at),
+            state_time=timestamp(record.index_state_at),
             failure_reason=record.index_failure_reason or "",
         ),
         etag=record.etag,
     )
+
+
+def _scope(record: records.Memory) -> memory_pb2.Scope:
+    if record.only_bot is not None:
+        return memory_pb2.Scope(bot=memory_pb2.Scope.Bot(bot_id=record.only_bot))
+    if record.source is not None:
+        source = memory_pb2.Scope.TeamSource(team=record.team or "", source=f"sources/{record.source}")
+        return memory_pb2.Scope(team_source=source)
+    return memory_pb2.Scope(general=memory_pb2.Scope.General())
 
 
 def recall_response(recalled: records.Recalled) -> memory_service_pb2.RecallResponse:
@@ -81,14 +88,15 @@ def forget(record: records.Forget) -> forget_pb2.Forget:
     return forget_pb2.Forget(
         name=f"forgets/{record.forget_id}",
         state=_FORGET_STATES[record.state],
-        stop_use_time=_timestamp(record.stopped_use_at),
-        clear_time=_timestamp(record.cleared_at) if record.cleared_at else None,
+        cause=_FORGET_CAUSES[record.cause],
+        stop_use_time=timestamp(record.stopped_use_at),
+        clear_time=timestamp(record.cleared_at) if record.cleared_at else None,
         memory_count=record.memory_count,
         clearances=[
             forget_pb2.Clearance(
                 domain=_DOMAINS[each.domain],
                 cleared_count=each.cleared_count,
-                probe_time=_timestamp(each.probed_at) if each.probed_at else None,
+                probe_time=timestamp(each.probed_at) if each.probed_at else None,
                 pending_reason=each.pending_reason or "",
             )
             for each in record.clearances
@@ -96,7 +104,8 @@ def forget(record: records.Forget) -> forget_pb2.Forget:
     )
 
 
-def _timestamp(moment: datetime) -> Timestamp:
+def timestamp(moment: datetime) -> Timestamp:
+    """An aware instant as the contract shows it."""
     stamp = Timestamp()
     stamp.FromDatetime(moment)
     return stamp

@@ -35,6 +35,7 @@ class Memory:
     text: str | None
     team: str | None
     source: str | None
+    only_bot: str | None
     recorded_at: datetime
     index_state: IndexState
     index_state_at: datetime
@@ -57,6 +58,11 @@ class ForgetState(Enum):
     CLEARED = "cleared"
 
 
+class ForgetCause(Enum):
+    REQUESTED = "requested"
+    SOURCE_REVOKED = "source_revoked"
+
+
 @dataclass(frozen=True, slots=True)
 class Clearance:
     """What is proven of one domain: how many of the forget's memories are gone from it."""
@@ -69,10 +75,11 @@ class Clearance:
 
 @dataclass(frozen=True, slots=True)
 class Forget:
-    """One request to forget and its progress."""
+    """One decision to forget and its progress."""
 
     forget_id: UUID
     state: ForgetState
+    cause: ForgetCause
     stopped_use_at: datetime
     cleared_at: datetime | None
     memory_count: int
@@ -93,6 +100,14 @@ class Page:
 
     memories: tuple[Memory, ...]
     next_page_token: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """Where the asker wants words to be kept: a source, the session's own bot alone, or neither."""
+
+    source: str | None = None
+    this_bot_only: bool = False
 
 
 class ServedBy(Enum):

@@ -18,7 +18,7 @@ from memory_api.operations.get_memory import get_memory
 from memory_api.operations.list_memories import list_memories
 from memory_api.operations.recall import recall
 from memory_api.operations.remember import remember
-from memory_api.records import Asker, ForgetTarget
+from memory_api.records import Asker, ForgetTarget, Target
 from memory_api.store.forgets import ForgetStore
 from memory_api.store.memories import MemoryStore
 from memory_api.store.recall import RecallStore
@@ -45,7 +45,7 @@ class MemoryServicer(memory_service_pb2_grpc.MemoryServiceServicer):
             self._memories,
             _asker(),
             text=request.text,
-            source=presentation.source_of(request.source),
+            target=Target(presentation.source_of(request.source), this_bot_only=request.this_bot_only),
             request_id=UUID(request.request_id),
         )
         return memory_service_pb2.RememberResponse(memory=presentation.memory(memory))

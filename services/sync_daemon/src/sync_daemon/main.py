@@ -13,11 +13,13 @@ from tenant_db import DatabaseError, DatabaseUnavailable, TenantDatabase
 from sync_daemon.clearance import Clearance
 from sync_daemon.converge import Converger
 from sync_daemon.drain import Drain
+from sync_daemon.revocation import Revocation
 from sync_daemon.settings import Settings
 from sync_daemon.stopping import ended_after, unless_stopped
 from sync_daemon.store.forgets import ForgetStore
 from sync_daemon.store.outbox import OutboxStore
 from sync_daemon.store.records import RecordStore
+from sync_daemon.store.revocations import RevocationStore
 from sync_daemon.wakeup import Wakeup
 
 _log = structlog.get_logger()
@@ -57,7 +59,7 @@ async def _open(settings: Settings, stack: AsyncExitStack) -> TenantDatabase:
         database = TenantDatabase(
             settings.database_url.get_secret_value(),
             role="sync_daemon",
-            max_connections=settings.workers + 2,
+            max_connections=settings.workers + 3,
             statement_timeout_s=settings.statement_timeout_s,
             application_name="sync_daemon",
         )
@@ -86,7 +88,8 @@ async def _drain(
     clearance = Clearance(
         ForgetStore(database), index, backups=settings.backups, poll_s=settings.clearance_poll_s
     )
-    duties = [asyncio.create_task(drain.run(stop)), asyncio.create_task(clearance.run(stop))]
+    revocation = Revocation(RevocationStore(database), wakeup, poll_s=settings.poll_s)
+    duties = [asyncio.create_task(duty.run(stop)) for duty in (drain, clearance, revocation)]
     listening = asyncio.create_task(wakeup.listen())
     _log.info("draining the outbox", workers=settings.workers)
     try:

@@ -6,25 +6,42 @@ from contextvars import ContextVar
 from typing import Any
 
 import grpc
-from authz import IdentityVerifier, Principal, decide
+from authz import (
+    AuthenticationFailed,
+    IdentityVerifier,
+    Principal,
+    Service,
+    decide,
+    needs_session,
+)
 from google.protobuf.message import Message
 
 from memory_api.interceptors.unary import UnaryBehavior, UnaryInterceptor
 
-_principal: ContextVar[Principal] = ContextVar("principal")
+_caller: ContextVar[Principal | Service] = ContextVar("caller")
 
 _BEARER = "bearer "
 
 
 def current_principal() -> Principal:
-    """The verified caller of the running RPC. Raises ``LookupError`` outside one."""
-    return _principal.get()
+    """The verified caller of the running RPC with its session. Raises ``LookupError`` where there is none."""
+    caller = _caller.get()
+    if isinstance(caller, Principal):
+        return caller
+    raise LookupError("the running RPC has no session")
+
+
+def current_service() -> Service:
+    """The verified workload of the running RPC. Raises ``LookupError`` outside one."""
+    caller = _caller.get()
+    return caller.service if isinstance(caller, Principal) else caller
 
 
 class Identity(UnaryInterceptor):
     """Verifies ``authorization`` and ``openbot-session`` and consults the table of RPCs.
 
-    A header given twice counts as not given: which of the two was meant is the caller's secret.
+    A header given twice counts as not given: which of the two was meant is the caller's secret. A method
+    that goes without a session looks at none.
     """
 
     def __init__(self, verifier: IdentityVerifier) -> None:
@@ -37,18 +54,31 @@ class Identity(UnaryInterceptor):
         context: grpc.aio.ServicerContext[Any, Any],
         inner: UnaryBehavior,
     ) -> Message:
+        name = method.rpartition("/")[2]
         authorization = _only(context, "authorization")
         if authorization is not None and authorization[: len(_BEARER)].lower() == _BEARER:
             authorization = authorization[len(_BEARER) :]
         else:
             authorization = None
-        principal = self._verifier.verify(authorization, _only(context, "openbot-session"))
-        decide(method.rpartition("/")[2], principal)
-        token = _principal.set(principal)
+        session = _only(context, "openbot-session")
+        try:
+            caller = self._verified(name, authorization, session)
+        except AuthenticationFailed:
+            # A key may be newer than what its issuer published when it was asked last.
+            if not await self._verifier.refreshed():
+                raise
+            caller = self._verified(name, authorization, session)
+        decide(name, caller)
+        token = _caller.set(caller)
         try:
             return await inner(request, context)
         finally:
-            _principal.reset(token)
+            _caller.reset(token)
+
+    def _verified(self, method: str, authorization: str | None, session: str | None) -> Principal | Service:
+        if needs_session(method):
+            return self._verifier.verify(authorization, session)
+        return self._verifier.verify_service(authorization)
 
 
 def _only(context: grpc.aio.ServicerContext[Any, Any], key: str) -> str | None:

@@ -35,12 +35,18 @@ async def recall(
     memories that are still there (I10).
     """
     limit = limit or DEFAULT_LIMIT
-    banks = await store.usable_banks(asker)
+    usable = await store.usable_banks(asker)
+    banks = usable.banks
     answer = await index.ask(banks, query, time_left_s=time_left_s)
 
     async def read_fused(unanswered: Collection[str]) -> dict[UUID, Memory]:
         lexical = await store.lexical_matches(
-            asker, query, unanswered_banks=unanswered, limit=limit * _OVERFETCH
+            asker,
+            query,
+            # What is indexed while the index answers is in neither answer otherwise.
+            asked_at=usable.read_at,
+            unanswered_banks=unanswered,
+            limit=limit * _OVERFETCH,
         )
         ranked = reciprocal_rank_fusion([answer.memory_ids, lexical])
         readable = await memories.read(asker, ranked)

@@ -7,7 +7,7 @@ from uuid import UUID, uuid4
 from tenant_db import TenantDatabase
 
 from memory_api.errors import MemoryNotFound, RequestIdReused, ScopeNotUsable, SourceNotFound
-from memory_api.records import Asker, Memory
+from memory_api.records import Asker, Memory, Target
 from memory_api.store.memories import MemoryStore
 from memory_api.store.requests import Result, claim_request
 
@@ -18,10 +18,10 @@ async def remember(
     asker: Asker,
     *,
     text: str,
-    source: str | None,
+    target: Target,
     request_id: UUID,
 ) -> Memory:
-    """Records ``text`` in the general scope, or in that of ``source``, once per ``request_id``.
+    """Records ``text`` in the scope that ``target`` asks for, once per ``request_id``.
 
     Memory, index entry and outbox row are one transaction (I9). A repetition returns the memory as
     it is now: one that was forgotten meanwhile stays forgotten (I7).
@@ -33,9 +33,9 @@ async def remember(
     async with database.of(asker.company, asker.user) as connection:
         earlier = await claim_request(connection, asker, request_id, Result(memory_id=memory_id))
         if earlier is None:
-            scope = await memories.usable_scope(connection, asker, source)
+            scope = await memories.usable_scope(connection, asker, target)
             if scope is None:
-                raise SourceNotFound if source else ScopeNotUsable
+                raise SourceNotFound if target.source else ScopeNotUsable
             await memories.record(connection, asker, memory_id=memory_id, scope=scope, text=text)
         elif earlier.memory_id is None:
             raise RequestIdReused
@@ -43,9 +43,9 @@ async def remember(
             memory_id = earlier.memory_id
         memory = (await memories.read(asker, [memory_id], connection)).get(memory_id)
         if memory is None:
-            # Recorded by an earlier use of this id in a scope that this session may not see, or its
-            # source was revoked this moment: then nothing is kept.
+            # Recorded by an earlier use of this id in a scope that this session may not see.
             raise MemoryNotFound
-    if memory.source != source or (memory.text is not None and memory.text != text):
+    recorded_for = Target(memory.source, this_bot_only=memory.only_bot is not None)
+    if recorded_for != target or (memory.text is not None and memory.text != text):
         raise RequestIdReused
     return memory

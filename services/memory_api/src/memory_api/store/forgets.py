@@ -8,7 +8,7 @@ from uuid import UUID
 
 from tenant_db import Connection, TenantDatabase, collect, load_statements
 
-from memory_api.records import Asker, Clearance, Forget, ForgetState
+from memory_api.records import Asker, Clearance, Forget, ForgetCause, ForgetState
 
 _SQL = load_statements(Path(__file__).with_name("forgets.sql"))
 
@@ -52,17 +52,18 @@ class ForgetStore:
     async def read(
         self, asker: Asker, forget_id: UUID, connection: Connection | None = None
     ) -> Forget | None:
-        """A forget of the asker's person, None if there is none."""
+        """A forget of the asker's person, None if there is none that the asker may know of."""
         if connection is None:
             async with self._database.of(asker.company, asker.user) as own:
                 return await self.read(asker, forget_id, own)
-        row = await _SQL.read_forget(connection, forget_id=forget_id)
+        row = await _SQL.read_forget(connection, bot=asker.bot, forget_id=forget_id)
         if row is None:
             return None
         clearances = await collect(_SQL.clearances(connection, forget_id=forget_id))
         return Forget(
             forget_id=row["forget_id"],
             state=ForgetState(row["state"]),
+            cause=ForgetCause(row["cause"]),
             stopped_use_at=row["stopped_use_at"],
             cleared_at=row["cleared_at"],
             memory_count=row["memory_count"],

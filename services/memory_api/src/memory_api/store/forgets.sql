@@ -41,14 +41,15 @@ select memory_id from openbot.forget_items
 where forget_id = :forget_id
   and company_id = openbot.tenant_company() and user_id = openbot.tenant_user();
 
--- name: read_forget(forget_id)^
--- A forget of the transaction's person.
+-- name: read_forget(bot, forget_id)^
+-- A forget of the transaction's person, if the person and the bot are of the company now.
 select
-  forget_id, state, stopped_use_at, cleared_at,
+  forget_id, state, cause, stopped_use_at, cleared_at,
   (select count(*) from openbot.forget_items where forget_items.forget_id = forgets.forget_id) as memory_count
 from openbot.forgets
 where forget_id = :forget_id
-  and company_id = openbot.tenant_company() and user_id = openbot.tenant_user();
+  and company_id = openbot.tenant_company() and user_id = openbot.tenant_user()
+  and openbot.bot_usable(:bot);
 
 -- name: clearances(forget_id)
 -- Progress by domain: counts, the last time any was asked, and one reason that still stands.

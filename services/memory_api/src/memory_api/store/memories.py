@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -10,9 +11,19 @@ from uuid import UUID
 
 from tenant_db import Connection, TenantDatabase, collect, load_statements
 
-from memory_api.records import Asker, IndexState, Memory
+from memory_api.records import Asker, IndexState, Memory, Target
 
 _SQL = load_statements(Path(__file__).with_name("memories.sql"))
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """What a scope is known by, within its company and person."""
+
+    kind: str
+    team: str | None
+    source: str | None
+    only_bot: str | None
 
 
 class MemoryStore:
@@ -21,12 +32,20 @@ class MemoryStore:
     def __init__(self, database: TenantDatabase) -> None:
         self._database = database
 
-    async def usable_scope(
-        self, connection: Connection, asker: Asker, source: str | None
-    ) -> tuple[str, str | None, str | None] | None:
-        """(kind, team, source) of the scope this session may write to, None if it may not."""
-        row = await _SQL.usable_scope(connection, bot=asker.bot, sources=sorted(asker.sources), source=source)
-        return None if row is None else (row["kind"], row["team_id"], row["source_id"])
+    async def usable_scope(self, connection: Connection, asker: Asker, target: Target) -> Scope | None:
+        """The scope this session may write to, None if it may not.
+
+        The authority tables stay as they are until the running transaction ends (I6).
+        """
+        await _SQL.hold_authority(connection)
+        row = await _SQL.usable_scope(
+            connection,
+            bot=asker.bot,
+            sources=sorted(asker.sources),
+            source=target.source,
+            only_bot=target.this_bot_only,
+        )
+        return None if row is None else Scope(row["kind"], row["team_id"], row["source_id"], row["bot_id"])
 
     async def record(
         self,
@@ -34,12 +53,16 @@ class MemoryStore:
         asker: Asker,
         *,
         memory_id: UUID,
-        scope: tuple[str, str | None, str | None],
+        scope: Scope,
         text: str,
     ) -> None:
         """Writes the memory, its index entry and its outbox row in the running transaction."""
-        kind, team, source = scope
-        of_scope = {"kind": kind, "team": team, "source": source}
+        of_scope = {
+            "kind": scope.kind,
+            "team": scope.team,
+            "source": scope.source,
+            "only_bot": scope.only_bot,
+        }
         tenant = {"company": asker.company, "person": asker.user}
         await _SQL.create_scope(connection, **tenant, **of_scope)
         scope_id = await _SQL.scope_id(connection, **of_scope)
@@ -86,6 +109,7 @@ def _memory(row: Any) -> Memory:
         text=row["text"],
         team=row["team_id"],
         source=row["source_id"],
+        only_bot=row["bot_id"],
         recorded_at=row["recorded_at"],
         index_state=IndexState(row["index_state"]),
         index_state_at=row["index_state_at"],

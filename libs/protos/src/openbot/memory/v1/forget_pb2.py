@@ -27,7 +27,7 @@ from google.api import resource_pb2 as google_dot_api_dot_resource__pb2
 from google.protobuf import timestamp_pb2 as google_dot_protobuf_dot_timestamp__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1eopenbot/memory/v1/forget.proto\x12\x11openbot.memory.v1\x1a\x1fgoogle/api/field_behavior.proto\x1a\x19google/api/resource.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xb2\x03\n\x06\x46orget\x12\x12\n\x04name\x18\x01 \x01(\tB\x04\xe2\x41\x01\x08\x12\x34\n\x05state\x18\x02 \x01(\x0e\x32\x1f.openbot.memory.v1.Forget.StateB\x04\xe2\x41\x01\x03\x12\x37\n\rstop_use_time\x18\x03 \x01(\x0b\x32\x1a.google.protobuf.TimestampB\x04\xe2\x41\x01\x03\x12\x34\n\nclear_time\x18\x04 \x01(\x0b\x32\x1a.google.protobuf.TimestampB\x04\xe2\x41\x01\x03\x12\x1a\n\x0cmemory_count\x18\x05 \x01(\x05\x42\x04\xe2\x41\x01\x03\x12\x36\n\nclearances\x18\x06 \x03(\x0b\x32\x1c.openbot.memory.v1.ClearanceB\x04\xe2\x41\x01\x03\"\\\n\x05State\x12\x15\n\x11STATE_UNSPECIFIED\x10\x00\x12\x15\n\x11STATE_STOPPED_USE\x10\x01\x12\x12\n\x0eSTATE_CLEARING\x10\x02\x12\x11\n\rSTATE_CLEARED\x10\x03:=\xea\x41:\n\x15memory.openbot/Forget\x12\x10\x66orgets/{forget}*\x07\x66orgets2\x06\x66orget\"\xc1\x02\n\tClearance\x12\x39\n\x06\x64omain\x18\x01 \x01(\x0e\x32#.openbot.memory.v1.Clearance.DomainB\x04\xe2\x41\x01\x03\x12\x1b\n\rcleared_count\x18\x02 \x01(\x05\x42\x04\xe2\x41\x01\x03\x12\x34\n\nprobe_time\x18\x03 \x01(\x0b\x32\x1a.google.protobuf.TimestampB\x04\xe2\x41\x01\x03\x12\x1c\n\x0epending_reason\x18\x04 \x01(\tB\x04\xe2\x41\x01\x03\"\x87\x01\n\x06\x44omain\x12\x16\n\x12\x44OMAIN_UNSPECIFIED\x10\x00\x12\x1b\n\x17\x44OMAIN_AUTHORITY_ACTIVE\x10\x01\x12\x17\n\x13\x44OMAIN_INDEX_ACTIVE\x10\x02\x12\x1b\n\x17\x44OMAIN_INDEX_OPERATIONS\x10\x03\x12\x12\n\x0e\x44OMAIN_BACKUPS\x10\x04\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1eopenbot/memory/v1/forget.proto\x12\x11openbot.memory.v1\x1a\x1fgoogle/api/field_behavior.proto\x1a\x19google/api/resource.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xb7\x04\n\x06\x46orget\x12\x12\n\x04name\x18\x01 \x01(\tB\x04\xe2\x41\x01\x08\x12\x34\n\x05state\x18\x02 \x01(\x0e\x32\x1f.openbot.memory.v1.Forget.StateB\x04\xe2\x41\x01\x03\x12\x37\n\rstop_use_time\x18\x03 \x01(\x0b\x32\x1a.google.protobuf.TimestampB\x04\xe2\x41\x01\x03\x12\x34\n\nclear_time\x18\x04 \x01(\x0b\x32\x1a.google.protobuf.TimestampB\x04\xe2\x41\x01\x03\x12\x1a\n\x0cmemory_count\x18\x05 \x01(\x05\x42\x04\xe2\x41\x01\x03\x12\x36\n\nclearances\x18\x06 \x03(\x0b\x32\x1c.openbot.memory.v1.ClearanceB\x04\xe2\x41\x01\x03\x12\x34\n\x05\x63\x61use\x18\x07 \x01(\x0e\x32\x1f.openbot.memory.v1.Forget.CauseB\x04\xe2\x41\x01\x03\"\\\n\x05State\x12\x15\n\x11STATE_UNSPECIFIED\x10\x00\x12\x15\n\x11STATE_STOPPED_USE\x10\x01\x12\x12\n\x0eSTATE_CLEARING\x10\x02\x12\x11\n\rSTATE_CLEARED\x10\x03\"M\n\x05\x43\x61use\x12\x15\n\x11\x43\x41USE_UNSPECIFIED\x10\x00\x12\x13\n\x0f\x43\x41USE_REQUESTED\x10\x01\x12\x18\n\x14\x43\x41USE_SOURCE_REVOKED\x10\x02:=\xea\x41:\n\x15memory.openbot/Forget\x12\x10\x66orgets/{forget}*\x07\x66orgets2\x06\x66orget\"\xc1\x02\n\tClearance\x12\x39\n\x06\x64omain\x18\x01 \x01(\x0e\x32#.openbot.memory.v1.Clearance.DomainB\x04\xe2\x41\x01\x03\x12\x1b\n\rcleared_count\x18\x02 \x01(\x05\x42\x04\xe2\x41\x01\x03\x12\x34\n\nprobe_time\x18\x03 \x01(\x0b\x32\x1a.google.protobuf.TimestampB\x04\xe2\x41\x01\x03\x12\x1c\n\x0epending_reason\x18\x04 \x01(\tB\x04\xe2\x41\x01\x03\"\x87\x01\n\x06\x44omain\x12\x16\n\x12\x44OMAIN_UNSPECIFIED\x10\x00\x12\x1b\n\x17\x44OMAIN_AUTHORITY_ACTIVE\x10\x01\x12\x17\n\x13\x44OMAIN_INDEX_ACTIVE\x10\x02\x12\x1b\n\x17\x44OMAIN_INDEX_OPERATIONS\x10\x03\x12\x12\n\x0e\x44OMAIN_BACKUPS\x10\x04\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -46,6 +46,8 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_FORGET'].fields_by_name['memory_count']._serialized_options = b'\342A\001\003'
   _globals['_FORGET'].fields_by_name['clearances']._loaded_options = None
   _globals['_FORGET'].fields_by_name['clearances']._serialized_options = b'\342A\001\003'
+  _globals['_FORGET'].fields_by_name['cause']._loaded_options = None
+  _globals['_FORGET'].fields_by_name['cause']._serialized_options = b'\342A\001\003'
   _globals['_FORGET']._loaded_options = None
   _globals['_FORGET']._serialized_options = b'\352A:\n\025memory.openbot/Forget\022\020forgets/{forget}*\007forgets2\006forget'
   _globals['_CLEARANCE'].fields_by_name['domain']._loaded_options = None
@@ -57,11 +59,13 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_CLEARANCE'].fields_by_name['pending_reason']._loaded_options = None
   _globals['_CLEARANCE'].fields_by_name['pending_reason']._serialized_options = b'\342A\001\003'
   _globals['_FORGET']._serialized_start=147
-  _globals['_FORGET']._serialized_end=581
-  _globals['_FORGET_STATE']._serialized_start=426
-  _globals['_FORGET_STATE']._serialized_end=518
-  _globals['_CLEARANCE']._serialized_start=584
-  _globals['_CLEARANCE']._serialized_end=905
-  _globals['_CLEARANCE_DOMAIN']._serialized_start=770
-  _globals['_CLEARANCE_DOMAIN']._serialized_end=905
+  _globals['_FORGET']._serialized_end=714
+  _globals['_FORGET_STATE']._serialized_start=480
+  _globals['_FORGET_STATE']._serialized_end=572
+  _globals['_FORGET_CAUSE']._serialized_start=574
+  _globals['_FORGET_CAUSE']._serialized_end=651
+  _globals['_CLEARANCE']._serialized_start=717
+  _globals['_CLEARANCE']._serialized_end=1038
+  _globals['_CLEARANCE_DOMAIN']._serialized_start=903
+  _globals['_CLEARANCE_DOMAIN']._serialized_end=1038
 # @@protoc_insertion_point(module_scope)

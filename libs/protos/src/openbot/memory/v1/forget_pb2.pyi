@@ -22,8 +22,8 @@ DESCRIPTOR: _descriptor.FileDescriptor
 
 @_typing.final
 class Forget(_message.Message):
-    """One request to forget, and how far it has come. It has two states that matter to a person:
-    *stopped use*, true the moment ForgetMemories answers, and *cleared*, said only with
+    """One decision to forget, and how far it has come. It has two states that matter to a person:
+    *stopped use*, true the moment ForgetMemories (or the revocation of a source) answers, and *cleared*, said only with
     recorded evidence for every required domain.
     """
 
@@ -56,21 +56,49 @@ class Forget(_message.Message):
     STATE_CLEARED: Forget.State.ValueType  # 3
     """Every controlled copy is proven gone."""
 
+    class _Cause:
+        ValueType = _typing.NewType("ValueType", _builtins.int)
+        V: _TypeAlias = ValueType  # noqa: Y015
+
+    class _CauseEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[Forget._Cause.ValueType], _builtins.type):
+        DESCRIPTOR: _descriptor.EnumDescriptor
+        CAUSE_UNSPECIFIED: Forget._Cause.ValueType  # 0
+        """Never sent."""
+        CAUSE_REQUESTED: Forget._Cause.ValueType  # 1
+        """Its owner asked for it."""
+        CAUSE_SOURCE_REVOKED: Forget._Cause.ValueType  # 2
+        """The source that it came from was revoked."""
+
+    class Cause(_Cause, metaclass=_CauseEnumTypeWrapper):
+        """Why something is forgotten."""
+
+    CAUSE_UNSPECIFIED: Forget.Cause.ValueType  # 0
+    """Never sent."""
+    CAUSE_REQUESTED: Forget.Cause.ValueType  # 1
+    """Its owner asked for it."""
+    CAUSE_SOURCE_REVOKED: Forget.Cause.ValueType  # 2
+    """The source that it came from was revoked."""
+
     NAME_FIELD_NUMBER: _builtins.int
     STATE_FIELD_NUMBER: _builtins.int
     STOP_USE_TIME_FIELD_NUMBER: _builtins.int
     CLEAR_TIME_FIELD_NUMBER: _builtins.int
     MEMORY_COUNT_FIELD_NUMBER: _builtins.int
     CLEARANCES_FIELD_NUMBER: _builtins.int
+    CAUSE_FIELD_NUMBER: _builtins.int
     name: _builtins.str
     """The resource name, `forgets/{uuid}`."""
     state: Global___Forget.State.ValueType
     """How far it has come."""
     memory_count: _builtins.int
     """How many memories this request named."""
+    cause: Global___Forget.Cause.ValueType
+    """Why it is forgotten."""
     @_builtins.property
     def stop_use_time(self) -> _timestamp_pb2.Timestamp:
-        """When use stopped (UTC): the time of the transaction that acknowledged the request."""
+        """When use stopped (UTC): the time of the transaction that acknowledged the request, or that
+        revoked the source.
+        """
 
     @_builtins.property
     def clear_time(self) -> _timestamp_pb2.Timestamp:
@@ -89,10 +117,11 @@ class Forget(_message.Message):
         clear_time: _timestamp_pb2.Timestamp | None = ...,
         memory_count: _builtins.int = ...,
         clearances: _abc.Iterable[Global___Clearance] | None = ...,
+        cause: Global___Forget.Cause.ValueType = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["clear_time", b"clear_time", "stop_use_time", b"stop_use_time"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["clear_time", b"clear_time", "clearances", b"clearances", "memory_count", b"memory_count", "name", b"name", "state", b"state", "stop_use_time", b"stop_use_time"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["cause", b"cause", "clear_time", b"clear_time", "clearances", b"clearances", "memory_count", b"memory_count", "name", b"name", "state", b"state", "stop_use_time", b"stop_use_time"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -27,7 +27,7 @@ from google.api import resource_pb2 as google_dot_api_dot_resource__pb2
 from google.protobuf import timestamp_pb2 as google_dot_protobuf_dot_timestamp__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1eopenbot/memory/v1/memory.proto\x12\x11openbot.memory.v1\x1a\x1fgoogle/api/field_behavior.proto\x1a\x19google/api/resource.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xa4\x03\n\x06Memory\x12\x12\n\x04name\x18\x01 \x01(\tB\x04\xe2\x41\x01\x08\x12\x12\n\x04text\x18\x02 \x01(\tB\x04\xe2\x41\x01\x03\x12-\n\x05scope\x18\x03 \x01(\x0b\x32\x18.openbot.memory.v1.ScopeB\x04\xe2\x41\x01\x03\x12\x34\n\x05state\x18\x04 \x01(\x0e\x32\x1f.openbot.memory.v1.Memory.StateB\x04\xe2\x41\x01\x03\x12\x35\n\x0brecord_time\x18\x05 \x01(\x0b\x32\x1a.google.protobuf.TimestampB\x04\xe2\x41\x01\x03\x12:\n\x0cindex_status\x18\x06 \x01(\x0b\x32\x1e.openbot.memory.v1.IndexStatusB\x04\xe2\x41\x01\x03\x12\x12\n\x04\x65tag\x18\x07 \x01(\tB\x04\xe2\x41\x01\x03\"E\n\x05State\x12\x15\n\x11STATE_UNSPECIFIED\x10\x00\x12\x10\n\x0cSTATE_ACTIVE\x10\x01\x12\x13\n\x0fSTATE_FORGOTTEN\x10\x02:?\xea\x41<\n\x15memory.openbot/Memory\x12\x11memories/{memory}*\x08memories2\x06memory\"\xc3\x01\n\x05Scope\x12\x33\n\x07general\x18\x01 \x01(\x0b\x32 .openbot.memory.v1.Scope.GeneralH\x00\x12:\n\x0bteam_source\x18\x02 \x01(\x0b\x32#.openbot.memory.v1.Scope.TeamSourceH\x00\x1a\t\n\x07General\x1a\x36\n\nTeamSource\x12\x12\n\x04team\x18\x01 \x01(\tB\x04\xe2\x41\x01\x03\x12\x14\n\x06source\x18\x02 \x01(\tB\x04\xe2\x41\x01\x03\x42\x06\n\x04kind\"\x87\x02\n\x0bIndexStatus\x12\x39\n\x05state\x18\x01 \x01(\x0e\x32$.openbot.memory.v1.IndexStatus.StateB\x04\xe2\x41\x01\x03\x12\x34\n\nstate_time\x18\x02 \x01(\x0b\x32\x1a.google.protobuf.TimestampB\x04\xe2\x41\x01\x03\x12\x1c\n\x0e\x66\x61ilure_reason\x18\x03 \x01(\tB\x04\xe2\x41\x01\x03\"i\n\x05State\x12\x15\n\x11STATE_UNSPECIFIED\x10\x00\x12\x11\n\rSTATE_PENDING\x10\x01\x12\x11\n\rSTATE_INDEXED\x10\x02\x12\x10\n\x0cSTATE_FAILED\x10\x03\x12\x11\n\rSTATE_DELETED\x10\x04\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1eopenbot/memory/v1/memory.proto\x12\x11openbot.memory.v1\x1a\x1fgoogle/api/field_behavior.proto\x1a\x19google/api/resource.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xa4\x03\n\x06Memory\x12\x12\n\x04name\x18\x01 \x01(\tB\x04\xe2\x41\x01\x08\x12\x12\n\x04text\x18\x02 \x01(\tB\x04\xe2\x41\x01\x03\x12-\n\x05scope\x18\x03 \x01(\x0b\x32\x18.openbot.memory.v1.ScopeB\x04\xe2\x41\x01\x03\x12\x34\n\x05state\x18\x04 \x01(\x0e\x32\x1f.openbot.memory.v1.Memory.StateB\x04\xe2\x41\x01\x03\x12\x35\n\x0brecord_time\x18\x05 \x01(\x0b\x32\x1a.google.protobuf.TimestampB\x04\xe2\x41\x01\x03\x12:\n\x0cindex_status\x18\x06 \x01(\x0b\x32\x1e.openbot.memory.v1.IndexStatusB\x04\xe2\x41\x01\x03\x12\x12\n\x04\x65tag\x18\x07 \x01(\tB\x04\xe2\x41\x01\x03\"E\n\x05State\x12\x15\n\x11STATE_UNSPECIFIED\x10\x00\x12\x10\n\x0cSTATE_ACTIVE\x10\x01\x12\x13\n\x0fSTATE_FORGOTTEN\x10\x02:?\xea\x41<\n\x15memory.openbot/Memory\x12\x11memories/{memory}*\x08memories2\x06memory\"\x8d\x02\n\x05Scope\x12\x33\n\x07general\x18\x01 \x01(\x0b\x32 .openbot.memory.v1.Scope.GeneralH\x00\x12:\n\x0bteam_source\x18\x02 \x01(\x0b\x32#.openbot.memory.v1.Scope.TeamSourceH\x00\x12+\n\x03\x62ot\x18\x03 \x01(\x0b\x32\x1c.openbot.memory.v1.Scope.BotH\x00\x1a\t\n\x07General\x1a\x36\n\nTeamSource\x12\x12\n\x04team\x18\x01 \x01(\tB\x04\xe2\x41\x01\x03\x12\x14\n\x06source\x18\x02 \x01(\tB\x04\xe2\x41\x01\x03\x1a\x1b\n\x03\x42ot\x12\x14\n\x06\x62ot_id\x18\x01 \x01(\tB\x04\xe2\x41\x01\x03\x42\x06\n\x04kind\"\x87\x02\n\x0bIndexStatus\x12\x39\n\x05state\x18\x01 \x01(\x0e\x32$.openbot.memory.v1.IndexStatus.StateB\x04\xe2\x41\x01\x03\x12\x34\n\nstate_time\x18\x02 \x01(\x0b\x32\x1a.google.protobuf.TimestampB\x04\xe2\x41\x01\x03\x12\x1c\n\x0e\x66\x61ilure_reason\x18\x03 \x01(\tB\x04\xe2\x41\x01\x03\"i\n\x05State\x12\x15\n\x11STATE_UNSPECIFIED\x10\x00\x12\x11\n\rSTATE_PENDING\x10\x01\x12\x11\n\rSTATE_INDEXED\x10\x02\x12\x10\n\x0cSTATE_FAILED\x10\x03\x12\x11\n\rSTATE_DELETED\x10\x04\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -54,6 +54,8 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_SCOPE_TEAMSOURCE'].fields_by_name['team']._serialized_options = b'\342A\001\003'
   _globals['_SCOPE_TEAMSOURCE'].fields_by_name['source']._loaded_options = None
   _globals['_SCOPE_TEAMSOURCE'].fields_by_name['source']._serialized_options = b'\342A\001\003'
+  _globals['_SCOPE_BOT'].fields_by_name['bot_id']._loaded_options = None
+  _globals['_SCOPE_BOT'].fields_by_name['bot_id']._serialized_options = b'\342A\001\003'
   _globals['_INDEXSTATUS'].fields_by_name['state']._loaded_options = None
   _globals['_INDEXSTATUS'].fields_by_name['state']._serialized_options = b'\342A\001\003'
   _globals['_INDEXSTATUS'].fields_by_name['state_time']._loaded_options = None
@@ -65,13 +67,15 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_MEMORY_STATE']._serialized_start=433
   _globals['_MEMORY_STATE']._serialized_end=502
   _globals['_SCOPE']._serialized_start=570
-  _globals['_SCOPE']._serialized_end=765
-  _globals['_SCOPE_GENERAL']._serialized_start=692
-  _globals['_SCOPE_GENERAL']._serialized_end=701
-  _globals['_SCOPE_TEAMSOURCE']._serialized_start=703
-  _globals['_SCOPE_TEAMSOURCE']._serialized_end=757
-  _globals['_INDEXSTATUS']._serialized_start=768
-  _globals['_INDEXSTATUS']._serialized_end=1031
-  _globals['_INDEXSTATUS_STATE']._serialized_start=926
-  _globals['_INDEXSTATUS_STATE']._serialized_end=1031
+  _globals['_SCOPE']._serialized_end=839
+  _globals['_SCOPE_GENERAL']._serialized_start=737
+  _globals['_SCOPE_GENERAL']._serialized_end=746
+  _globals['_SCOPE_TEAMSOURCE']._serialized_start=748
+  _globals['_SCOPE_TEAMSOURCE']._serialized_end=802
+  _globals['_SCOPE_BOT']._serialized_start=804
+  _globals['_SCOPE_BOT']._serialized_end=831
+  _globals['_INDEXSTATUS']._serialized_start=842
+  _globals['_INDEXSTATUS']._serialized_end=1105
+  _globals['_INDEXSTATUS_STATE']._serialized_start=1000
+  _globals['_INDEXSTATUS_STATE']._serialized_end=1105
 # @@protoc_insertion_point(module_scope)

@@ -142,8 +142,29 @@ class Scope(_message.Message):
         def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
         def WhichOneof(self, oneof_group: _Never) -> None: ...
 
+    @_typing.final
+    class Bot(_message.Message):
+        """A memory that one bot alone may use, as long as it is a bot of the person's company."""
+
+        DESCRIPTOR: _descriptor.Descriptor
+
+        BOT_ID_FIELD_NUMBER: _builtins.int
+        bot_id: _builtins.str
+        """The bot."""
+        def __init__(
+            self,
+            *,
+            bot_id: _builtins.str = ...,
+        ) -> None: ...
+        _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+        def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+        _ClearFieldArgType: _TypeAlias = _typing.Literal["bot_id", b"bot_id"]  # noqa: Y015
+        def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+        def WhichOneof(self, oneof_group: _Never) -> None: ...
+
     GENERAL_FIELD_NUMBER: _builtins.int
     TEAM_SOURCE_FIELD_NUMBER: _builtins.int
+    BOT_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def general(self) -> Global___Scope.General:
         """Every bot of the person's company that may see general preferences."""
@@ -152,17 +173,22 @@ class Scope(_message.Message):
     def team_source(self) -> Global___Scope.TeamSource:
         """Only where the team's source is granted to both the person and the bot."""
 
+    @_builtins.property
+    def bot(self) -> Global___Scope.Bot:
+        """Only the bot that it was told to."""
+
     def __init__(
         self,
         *,
         general: Global___Scope.General | None = ...,
         team_source: Global___Scope.TeamSource | None = ...,
+        bot: Global___Scope.Bot | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["general", b"general", "kind", b"kind", "team_source", b"team_source"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["bot", b"bot", "general", b"general", "kind", b"kind", "team_source", b"team_source"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["general", b"general", "kind", b"kind", "team_source", b"team_source"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["bot", b"bot", "general", b"general", "kind", b"kind", "team_source", b"team_source"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_kind: _TypeAlias = _typing.Literal["general", "team_source"]  # noqa: Y015
+    _WhichOneofReturnType_kind: _TypeAlias = _typing.Literal["general", "team_source", "bot"]  # noqa: Y015
     _WhichOneofArgType_kind: _TypeAlias = _typing.Literal["kind", b"kind"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_kind) -> _WhichOneofReturnType_kind | None: ...
 

@@ -29,7 +29,7 @@ from openbot.memory.v1 import forget_pb2 as openbot_dot_memory_dot_v1_dot_forget
 from openbot.memory.v1 import memory_pb2 as openbot_dot_memory_dot_v1_dot_memory__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n&openbot/memory/v1/memory_service.proto\x12\x11openbot.memory.v1\x1a\x1b\x62uf/validate/validate.proto\x1a\x1fgoogle/api/field_behavior.proto\x1a\x19google/api/resource.proto\x1a\x1eopenbot/memory/v1/forget.proto\x1a\x1eopenbot/memory/v1/memory.proto\"\xb2\x02\n\x0fRememberRequest\x12\x97\x01\n\x04text\x18\x01 \x01(\tB\x88\x01\xe2\x41\x01\x02\xbaH\x80\x01r\x05\x10\x01\x18\xa0\x1f\xba\x01v\n\x0ctext.visible\x12(must hold a visible character and no NUL\x1a<this.matches(\'[\\\\pL\\\\pN\\\\pP\\\\pS]\') && !this.contains(\'\\x00\')\x12\x63\n\x06source\x18\x02 \x01(\tBS\xe2\x41\x01\x01\xfa\x41\x17\n\x15memory.openbot/Source\xbaH2r-2+^sources/[A-Za-z0-9][A-Za-z0-9._@-]{0,127}$\xd8\x01\x01\x12 \n\nrequest_id\x18\x03 \x01(\tB\x0c\xe2\x41\x01\x02\xbaH\x05r\x03\xb0\x01\x01\"=\n\x10RememberResponse\x12)\n\x06memory\x18\x01 \x01(\x0b\x32\x19.openbot.memory.v1.Memory\"\xc9\x01\n\rRecallRequest\x12\x99\x01\n\x05query\x18\x01 \x01(\tB\x89\x01\xe2\x41\x01\x02\xbaH\x81\x01r\x05\x10\x01\x18\xd0\x0f\xba\x01w\n\rquery.visible\x12(must hold a visible character and no NUL\x1a<this.matches(\'[\\\\pL\\\\pN\\\\pP\\\\pS]\') && !this.contains(\'\\x00\')\x12\x1c\n\x05limit\x18\x02 \x01(\x05\x42\r\xe2\x41\x01\x01\xbaH\x06\x1a\x04\x18\x32(\x00\"\xba\x02\n\x0eRecallResponse\x12\x35\n\x05items\x18\x01 \x03(\x0b\x32&.openbot.memory.v1.RecallResponse.Item\x12=\n\tserved_by\x18\x02 \x01(\x0e\x32*.openbot.memory.v1.RecallResponse.ServedBy\x12\x17\n\x0f\x64\x65graded_reason\x18\x03 \x01(\t\x1a\x31\n\x04Item\x12)\n\x06memory\x18\x01 \x01(\x0b\x32\x19.openbot.memory.v1.Memory\"f\n\x08ServedBy\x12\x19\n\x15SERVED_BY_UNSPECIFIED\x10\x00\x12\x13\n\x0fSERVED_BY_INDEX\x10\x01\x12\x15\n\x11SERVED_BY_LEXICAL\x10\x02\x12\x13\n\x0fSERVED_BY_MIXED\x10\x03\"\x8e\x01\n\x10GetMemoryRequest\x12z\n\x04name\x18\x01 \x01(\tBl\xe2\x41\x01\x02\xfa\x41\x17\n\x15memory.openbot/Memory\xbaHKrI2G^memories/[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$\"W\n\x13ListMemoriesRequest\x12\x1e\n\tpage_size\x18\x01 \x01(\x05\x42\x0b\xe2\x41\x01\x01\xbaH\x04\x1a\x02(\x00\x12 \n\npage_token\x18\x02 \x01(\tB\x0c\xe2\x41\x01\x01\xbaH\x05r\x03\x18\x80\x04\"\\\n\x14ListMemoriesResponse\x12+\n\x08memories\x18\x01 \x03(\x0b\x32\x19.openbot.memory.v1.Memory\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"\xfe\x02\n\x15\x46orgetMemoriesRequest\x12\xa0\x01\n\x07targets\x18\x01 \x03(\x0b\x32/.openbot.memory.v1.ForgetMemoriesRequest.TargetB^\xe2\x41\x01\x02\xbaHW\x92\x01\x05\x08\x01\x10\xe8\x07\xba\x01L\n\x0etargets.unique\x12\x1cmust not name a memory twice\x1a\x1cthis.map(t, t.name).unique()\x12 \n\nrequest_id\x18\x02 \x01(\tB\x0c\xe2\x41\x01\x02\xbaH\x05r\x03\xb0\x01\x01\x1a\x9f\x01\n\x06Target\x12z\n\x04name\x18\x01 \x01(\tBl\xe2\x41\x01\x02\xfa\x41\x17\n\x15memory.openbot/Memory\xbaHKrI2G^memories/[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$\x12\x19\n\x04\x65tag\x18\x02 \x01(\tB\x0b\xe2\x41\x01\x01\xbaH\x04r\x02\x18@\"\x8d\x01\n\x10GetForgetRequest\x12y\n\x04name\x18\x01 \x01(\tBk\xe2\x41\x01\x02\xfa\x41\x17\n\x15memory.openbot/Forget\xbaHJrH2F^forgets/[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$2\x9d\x04\n\rMemoryService\x12U\n\x08Remember\x12\".openbot.memory.v1.RememberRequest\x1a#.openbot.memory.v1.RememberResponse\"\x00\x12R\n\x06Recall\x12 .openbot.memory.v1.RecallRequest\x1a!.openbot.memory.v1.RecallResponse\"\x03\x90\x02\x01\x12P\n\tGetMemory\x12#.openbot.memory.v1.GetMemoryRequest\x1a\x19.openbot.memory.v1.Memory\"\x03\x90\x02\x01\x12\x64\n\x0cListMemories\x12&.openbot.memory.v1.ListMemoriesRequest\x1a\'.openbot.memory.v1.ListMemoriesResponse\"\x03\x90\x02\x01\x12W\n\x0e\x46orgetMemories\x12(.openbot.memory.v1.ForgetMemoriesRequest\x1a\x19.openbot.memory.v1.Forget\"\x00\x12P\n\tGetForget\x12#.openbot.memory.v1.GetForgetRequest\x1a\x19.openbot.memory.v1.Forget\"\x03\x90\x02\x01\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n&openbot/memory/v1/memory_service.proto\x12\x11openbot.memory.v1\x1a\x1b\x62uf/validate/validate.proto\x1a\x1fgoogle/api/field_behavior.proto\x1a\x19google/api/resource.proto\x1a\x1eopenbot/memory/v1/forget.proto\x1a\x1eopenbot/memory/v1/memory.proto\"\xba\x03\n\x0fRememberRequest\x12\x97\x01\n\x04text\x18\x01 \x01(\tB\x88\x01\xe2\x41\x01\x02\xbaH\x80\x01r\x05\x10\x01\x18\xa0\x1f\xba\x01v\n\x0ctext.visible\x12(must hold a visible character and no NUL\x1a<this.matches(\'[\\\\pL\\\\pN\\\\pP\\\\pS]\') && !this.contains(\'\\x00\')\x12\x63\n\x06source\x18\x02 \x01(\tBS\xe2\x41\x01\x01\xfa\x41\x17\n\x15memory.openbot/Source\xbaH2r-2+^sources/[A-Za-z0-9][A-Za-z0-9._@-]{0,127}$\xd8\x01\x01\x12 \n\nrequest_id\x18\x03 \x01(\tB\x0c\xe2\x41\x01\x02\xbaH\x05r\x03\xb0\x01\x01\x12\x1b\n\rthis_bot_only\x18\x04 \x01(\x08\x42\x04\xe2\x41\x01\x01:i\xbaHf\x1a\x64\n\tscope.one\x12+source and this_bot_only exclude each other\x1a*!(this.this_bot_only && this.source != \'\')\"=\n\x10RememberResponse\x12)\n\x06memory\x18\x01 \x01(\x0b\x32\x19.openbot.memory.v1.Memory\"\xc9\x01\n\rRecallRequest\x12\x99\x01\n\x05query\x18\x01 \x01(\tB\x89\x01\xe2\x41\x01\x02\xbaH\x81\x01r\x05\x10\x01\x18\xd0\x0f\xba\x01w\n\rquery.visible\x12(must hold a visible character and no NUL\x1a<this.matches(\'[\\\\pL\\\\pN\\\\pP\\\\pS]\') && !this.contains(\'\\x00\')\x12\x1c\n\x05limit\x18\x02 \x01(\x05\x42\r\xe2\x41\x01\x01\xbaH\x06\x1a\x04\x18\x32(\x00\"\xba\x02\n\x0eRecallResponse\x12\x35\n\x05items\x18\x01 \x03(\x0b\x32&.openbot.memory.v1.RecallResponse.Item\x12=\n\tserved_by\x18\x02 \x01(\x0e\x32*.openbot.memory.v1.RecallResponse.ServedBy\x12\x17\n\x0f\x64\x65graded_reason\x18\x03 \x01(\t\x1a\x31\n\x04Item\x12)\n\x06memory\x18\x01 \x01(\x0b\x32\x19.openbot.memory.v1.Memory\"f\n\x08ServedBy\x12\x19\n\x15SERVED_BY_UNSPECIFIED\x10\x00\x12\x13\n\x0fSERVED_BY_INDEX\x10\x01\x12\x15\n\x11SERVED_BY_LEXICAL\x10\x02\x12\x13\n\x0fSERVED_BY_MIXED\x10\x03\"\x8e\x01\n\x10GetMemoryRequest\x12z\n\x04name\x18\x01 \x01(\tBl\xe2\x41\x01\x02\xfa\x41\x17\n\x15memory.openbot/Memory\xbaHKrI2G^memories/[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$\"W\n\x13ListMemoriesRequest\x12\x1e\n\tpage_size\x18\x01 \x01(\x05\x42\x0b\xe2\x41\x01\x01\xbaH\x04\x1a\x02(\x00\x12 \n\npage_token\x18\x02 \x01(\tB\x0c\xe2\x41\x01\x01\xbaH\x05r\x03\x18\x80\x04\"\\\n\x14ListMemoriesResponse\x12+\n\x08memories\x18\x01 \x03(\x0b\x32\x19.openbot.memory.v1.Memory\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"\xfe\x02\n\x15\x46orgetMemoriesRequest\x12\xa0\x01\n\x07targets\x18\x01 \x03(\x0b\x32/.openbot.memory.v1.ForgetMemoriesRequest.TargetB^\xe2\x41\x01\x02\xbaHW\x92\x01\x05\x08\x01\x10\xe8\x07\xba\x01L\n\x0etargets.unique\x12\x1cmust not name a memory twice\x1a\x1cthis.map(t, t.name).unique()\x12 \n\nrequest_id\x18\x02 \x01(\tB\x0c\xe2\x41\x01\x02\xbaH\x05r\x03\xb0\x01\x01\x1a\x9f\x01\n\x06Target\x12z\n\x04name\x18\x01 \x01(\tBl\xe2\x41\x01\x02\xfa\x41\x17\n\x15memory.openbot/Memory\xbaHKrI2G^memories/[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$\x12\x19\n\x04\x65tag\x18\x02 \x01(\tB\x0b\xe2\x41\x01\x01\xbaH\x04r\x02\x18@\"\x8d\x01\n\x10GetForgetRequest\x12y\n\x04name\x18\x01 \x01(\tBk\xe2\x41\x01\x02\xfa\x41\x17\n\x15memory.openbot/Forget\xbaHJrH2F^forgets/[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$2\x9d\x04\n\rMemoryService\x12U\n\x08Remember\x12\".openbot.memory.v1.RememberRequest\x1a#.openbot.memory.v1.RememberResponse\"\x00\x12R\n\x06Recall\x12 .openbot.memory.v1.RecallRequest\x1a!.openbot.memory.v1.RecallResponse\"\x03\x90\x02\x01\x12P\n\tGetMemory\x12#.openbot.memory.v1.GetMemoryRequest\x1a\x19.openbot.memory.v1.Memory\"\x03\x90\x02\x01\x12\x64\n\x0cListMemories\x12&.openbot.memory.v1.ListMemoriesRequest\x1a\'.openbot.memory.v1.ListMemoriesResponse\"\x03\x90\x02\x01\x12W\n\x0e\x46orgetMemories\x12(.openbot.memory.v1.ForgetMemoriesRequest\x1a\x19.openbot.memory.v1.Forget\"\x00\x12P\n\tGetForget\x12#.openbot.memory.v1.GetForgetRequest\x1a\x19.openbot.memory.v1.Forget\"\x03\x90\x02\x01\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -42,6 +42,10 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_REMEMBERREQUEST'].fields_by_name['source']._serialized_options = b'\342A\001\001\372A\027\n\025memory.openbot/Source\272H2r-2+^sources/[A-Za-z0-9][A-Za-z0-9._@-]{0,127}$\330\001\001'
   _globals['_REMEMBERREQUEST'].fields_by_name['request_id']._loaded_options = None
   _globals['_REMEMBERREQUEST'].fields_by_name['request_id']._serialized_options = b'\342A\001\002\272H\005r\003\260\001\001'
+  _globals['_REMEMBERREQUEST'].fields_by_name['this_bot_only']._loaded_options = None
+  _globals['_REMEMBERREQUEST'].fields_by_name['this_bot_only']._serialized_options = b'\342A\001\001'
+  _globals['_REMEMBERREQUEST']._loaded_options = None
+  _globals['_REMEMBERREQUEST']._serialized_options = b'\272Hf\032d\n\tscope.one\022+source and this_bot_only exclude each other\032*!(this.this_bot_only && this.source != \'\')'
   _globals['_RECALLREQUEST'].fields_by_name['query']._loaded_options = None
   _globals['_RECALLREQUEST'].fields_by_name['query']._serialized_options = b'\342A\001\002\272H\201\001r\005\020\001\030\320\017\272\001w\n\rquery.visible\022(must hold a visible character and no NUL\032<this.matches(\'[\\\\pL\\\\pN\\\\pP\\\\pS]\') && !this.contains(\'\\x00\')'
   _globals['_RECALLREQUEST'].fields_by_name['limit']._loaded_options = None
@@ -71,29 +75,29 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_MEMORYSERVICE'].methods_by_name['GetForget']._loaded_options = None
   _globals['_MEMORYSERVICE'].methods_by_name['GetForget']._serialized_options = b'\220\002\001'
   _globals['_REMEMBERREQUEST']._serialized_start=215
-  _globals['_REMEMBERREQUEST']._serialized_end=521
-  _globals['_REMEMBERRESPONSE']._serialized_start=523
-  _globals['_REMEMBERRESPONSE']._serialized_end=584
-  _globals['_RECALLREQUEST']._serialized_start=587
-  _globals['_RECALLREQUEST']._serialized_end=788
-  _globals['_RECALLRESPONSE']._serialized_start=791
-  _globals['_RECALLRESPONSE']._serialized_end=1105
-  _globals['_RECALLRESPONSE_ITEM']._serialized_start=952
-  _globals['_RECALLRESPONSE_ITEM']._serialized_end=1001
-  _globals['_RECALLRESPONSE_SERVEDBY']._serialized_start=1003
-  _globals['_RECALLRESPONSE_SERVEDBY']._serialized_end=1105
-  _globals['_GETMEMORYREQUEST']._serialized_start=1108
-  _globals['_GETMEMORYREQUEST']._serialized_end=1250
-  _globals['_LISTMEMORIESREQUEST']._serialized_start=1252
-  _globals['_LISTMEMORIESREQUEST']._serialized_end=1339
-  _globals['_LISTMEMORIESRESPONSE']._serialized_start=1341
-  _globals['_LISTMEMORIESRESPONSE']._serialized_end=1433
-  _globals['_FORGETMEMORIESREQUEST']._serialized_start=1436
-  _globals['_FORGETMEMORIESREQUEST']._serialized_end=1818
-  _globals['_FORGETMEMORIESREQUEST_TARGET']._serialized_start=1659
-  _globals['_FORGETMEMORIESREQUEST_TARGET']._serialized_end=1818
-  _globals['_GETFORGETREQUEST']._serialized_start=1821
-  _globals['_GETFORGETREQUEST']._serialized_end=1962
-  _globals['_MEMORYSERVICE']._serialized_start=1965
-  _globals['_MEMORYSERVICE']._serialized_end=2506
+  _globals['_REMEMBERREQUEST']._serialized_end=657
+  _globals['_REMEMBERRESPONSE']._serialized_start=659
+  _globals['_REMEMBERRESPONSE']._serialized_end=720
+  _globals['_RECALLREQUEST']._serialized_start=723
+  _globals['_RECALLREQUEST']._serialized_end=924
+  _globals['_RECALLRESPONSE']._serialized_start=927
+  _globals['_RECALLRESPONSE']._serialized_end=1241
+  _globals['_RECALLRESPONSE_ITEM']._serialized_start=1088
+  _globals['_RECALLRESPONSE_ITEM']._serialized_end=1137
+  _globals['_RECALLRESPONSE_SERVEDBY']._serialized_start=1139
+  _globals['_RECALLRESPONSE_SERVEDBY']._serialized_end=1241
+  _globals['_GETMEMORYREQUEST']._serialized_start=1244
+  _globals['_GETMEMORYREQUEST']._serialized_end=1386
+  _globals['_LISTMEMORIESREQUEST']._serialized_start=1388
+  _globals['_LISTMEMORIESREQUEST']._serialized_end=1475
+  _globals['_LISTMEMORIESRESPONSE']._serialized_start=1477
+  _globals['_LISTMEMORIESRESPONSE']._serialized_end=1569
+  _globals['_FORGETMEMORIESREQUEST']._serialized_start=1572
+  _globals['_FORGETMEMORIESREQUEST']._serialized_end=1954
+  _globals['_FORGETMEMORIESREQUEST_TARGET']._serialized_start=1795
+  _globals['_FORGETMEMORIESREQUEST_TARGET']._serialized_end=1954
+  _globals['_GETFORGETREQUEST']._serialized_start=1957
+  _globals['_GETFORGETREQUEST']._serialized_end=2098
+  _globals['_MEMORYSERVICE']._serialized_start=2101
+  _globals['_MEMORYSERVICE']._serialized_end=2642
 # @@protoc_insertion_point(module_scope)

@@ -29,26 +29,32 @@ class RememberRequest(_message.Message):
     TEXT_FIELD_NUMBER: _builtins.int
     SOURCE_FIELD_NUMBER: _builtins.int
     REQUEST_ID_FIELD_NUMBER: _builtins.int
+    THIS_BOT_ONLY_FIELD_NUMBER: _builtins.int
     text: _builtins.str
     """The words, 1 to 4,000 characters, kept exactly as given: nothing is added, trimmed or
     normalised. Must hold something visible and no NUL.
     """
     source: _builtins.str
     """The team source that the words came from, `sources/{source}`. The memory then follows that
-    source's authorisation. Empty: a general preference.
+    source's authorisation. Empty: a general preference, unless `this_bot_only` is set.
     """
     request_id: _builtins.str
     """A UUID chosen by the caller, the same for every retry of this request (AIP-155)."""
+    this_bot_only: _builtins.bool
+    """Keep the words for the bot of this session alone: no other bot ever sees them. Not together
+    with a source.
+    """
     def __init__(
         self,
         *,
         text: _builtins.str = ...,
         source: _builtins.str = ...,
         request_id: _builtins.str = ...,
+        this_bot_only: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["request_id", b"request_id", "source", b"source", "text", b"text"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["request_id", b"request_id", "source", b"source", "text", b"text", "this_bot_only", b"this_bot_only"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

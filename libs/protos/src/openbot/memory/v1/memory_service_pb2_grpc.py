@@ -100,7 +100,7 @@ class MemoryServiceServicer:
 
         Errors: INVALID_ARGUMENT (INVALID_REQUEST), NOT_FOUND (SOURCE_NOT_FOUND, also for a source
         that the person or the bot is not granted; SCOPE_NOT_USABLE when the bot may not see general
-        preferences; MEMORY_NOT_FOUND for a repetition from a session that may not see the memory),
+        preferences, or is not of the person's company; MEMORY_NOT_FOUND for a repetition from a session that may not see the memory),
         ALREADY_EXISTS (REQUEST_ID_REUSED with other content).
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)

@@ -54,7 +54,7 @@ class MemoryServiceStub:
 
     Errors: INVALID_ARGUMENT (INVALID_REQUEST), NOT_FOUND (SOURCE_NOT_FOUND, also for a source
     that the person or the bot is not granted; SCOPE_NOT_USABLE when the bot may not see general
-    preferences; MEMORY_NOT_FOUND for a repetition from a session that may not see the memory),
+    preferences, or is not of the person's company; MEMORY_NOT_FOUND for a repetition from a session that may not see the memory),
     ALREADY_EXISTS (REQUEST_ID_REUSED with other content).
     """
     Recall: _grpc.UnaryUnaryMultiCallable[_memory_service_pb2.RecallRequest, _memory_service_pb2.RecallResponse]
@@ -114,7 +114,7 @@ class MemoryServiceAsyncStub(MemoryServiceStub):
 
     Errors: INVALID_ARGUMENT (INVALID_REQUEST), NOT_FOUND (SOURCE_NOT_FOUND, also for a source
     that the person or the bot is not granted; SCOPE_NOT_USABLE when the bot may not see general
-    preferences; MEMORY_NOT_FOUND for a repetition from a session that may not see the memory),
+    preferences, or is not of the person's company; MEMORY_NOT_FOUND for a repetition from a session that may not see the memory),
     ALREADY_EXISTS (REQUEST_ID_REUSED with other content).
     """
     Recall: _aio.UnaryUnaryMultiCallable[_memory_service_pb2.RecallRequest, _memory_service_pb2.RecallResponse]  # type: ignore[assignment]
@@ -177,7 +177,7 @@ class MemoryServiceServicer(metaclass=_abc_1.ABCMeta):
 
         Errors: INVALID_ARGUMENT (INVALID_REQUEST), NOT_FOUND (SOURCE_NOT_FOUND, also for a source
         that the person or the bot is not granted; SCOPE_NOT_USABLE when the bot may not see general
-        preferences; MEMORY_NOT_FOUND for a repetition from a session that may not see the memory),
+        preferences, or is not of the person's company; MEMORY_NOT_FOUND for a repetition from a session that may not see the memory),
         ALREADY_EXISTS (REQUEST_ID_REUSED with other content).
         """
 
