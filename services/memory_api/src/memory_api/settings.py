@@ -5,7 +5,7 @@ from __future__ import annotations
 from ipaddress import ip_address
 from typing import Self
 
-from pydantic import Field, FilePath, model_validator
+from pydantic import Field, FilePath, SecretStr, model_validator
 from pydantic_settings import SettingsConfigDict
 from service_process import ServiceSettings
 
@@ -15,12 +15,20 @@ class Settings(ServiceSettings):
 
     model_config = SettingsConfigDict(env_prefix="MEMORY_API_")
 
+    authority_database_url: SecretStr | None = Field(
+        None,
+        description="PostgreSQL URL of a login that is a member of the role authority_writer. Set: control "
+        "planes may call AuthorityService here.",
+    )
     database_max_connections: int = Field(10, ge=1, le=200, description="Size of the connection pool.")
     statement_timeout_s: float = Field(5, gt=0, le=60, description="Longest a statement may run, in seconds.")
 
     host: str = Field("0.0.0.0", description="Address to listen on.")  # noqa: S104 - a pod's own address
     port: int = Field(50051, ge=1, le=65535, description="Port to listen on.")
-    tls_certificate_file: FilePath | None = Field(None, description="PEM certificate chain of the server.")
+    tls_certificate_file: FilePath | None = Field(
+        None,
+        description="PEM certificate chain of the server; read again when it changes, as the two below are.",
+    )
     tls_key_file: FilePath | None = Field(None, description="PEM private key of the server.")
     tls_client_ca_file: FilePath | None = Field(
         None, description="PEM authorities of client certificates. Set: clients must present one (mTLS)."
@@ -31,6 +39,28 @@ class Settings(ServiceSettings):
     drain_s: float = Field(20, ge=0, le=300, description="How long running calls may finish at the end.")
     max_concurrent_calls: int = Field(
         200, ge=1, description="Calls served at once; more get RESOURCE_EXHAUSTED."
+    )
+    # Every limit of callers is one replica's own: behind a balancer a caller has up to as many times as much.
+    caller_max_concurrent_calls: int = Field(
+        100,
+        ge=1,
+        description="Calls of one workload served at once by a replica. Keep it below "
+        "MEMORY_API_MAX_CONCURRENT_CALLS, or one workload can use up all of them.",
+    )
+    caller_calls_per_second: int = Field(
+        500, ge=1, le=100_000, description="Calls that one workload may start a second on a replica."
+    )
+    company_max_concurrent_calls: int = Field(
+        50,
+        ge=1,
+        description="Calls of one workload for the same company served at once by a replica. Keep it below "
+        "MEMORY_API_CALLER_MAX_CONCURRENT_CALLS, or one company can use up a shared bot runtime.",
+    )
+    company_calls_per_second: int = Field(
+        200,
+        ge=1,
+        le=100_000,
+        description="Calls that one workload may start a second for the same company on a replica.",
     )
 
     identity_file: FilePath = Field(description="JSON document of issuers and services (docs/identity.md).")

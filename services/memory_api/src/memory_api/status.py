@@ -6,8 +6,10 @@ fields, RetryInfo where the same request may be sent again. docs/errors.md lists
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import timedelta
+from types import MappingProxyType
 
 import grpc
 from authz import AuthenticationFailed, PermissionDenied
@@ -20,12 +22,15 @@ from memory_api import errors
 
 DOMAIN = "memory.openbot"
 _DETAILS_KEY = "grpc-status-details-bin"
+_SOON = timedelta(milliseconds=200)
 
 #: Error class to status; the first class that matches decides.
 _CODES: tuple[tuple[type[Exception], grpc.StatusCode], ...] = (
     (errors.InvalidRequest, grpc.StatusCode.INVALID_ARGUMENT),
     (errors.NotFound, grpc.StatusCode.NOT_FOUND),
     (errors.RequestIdReused, grpc.StatusCode.ALREADY_EXISTS),
+    (errors.RevisionReused, grpc.StatusCode.ALREADY_EXISTS),
+    (errors.FailedPrecondition, grpc.StatusCode.FAILED_PRECONDITION),
     (errors.EtagMismatch, grpc.StatusCode.ABORTED),
     (errors.StoreConflict, grpc.StatusCode.ABORTED),
     (errors.StoreUnavailable, grpc.StatusCode.UNAVAILABLE),
@@ -57,6 +62,7 @@ def status_of(error: Exception) -> ClientStatus | None:
                 _reason(error),
                 violations=error.violations if isinstance(error, errors.InvalidRequest) else (),
                 retry_after=error.retry_after if isinstance(error, errors.Retryable) else None,
+                metadata=error.metadata if isinstance(error, errors.FailedPrecondition) else {},
             )
     return None
 
@@ -77,7 +83,37 @@ def too_many_calls() -> ClientStatus:
         grpc.StatusCode.RESOURCE_EXHAUSTED,
         "Too many calls are running.",
         "TOO_MANY_CALLS",
-        retry_after=timedelta(milliseconds=200),
+        retry_after=_SOON,
+    )
+
+
+def caller_too_many_calls() -> ClientStatus:
+    """As many calls of this caller as may run are running. When one will end is unknown."""
+    return _status(
+        grpc.StatusCode.RESOURCE_EXHAUSTED,
+        "Too many calls of this caller are running.",
+        "CALLER_TOO_MANY_CALLS",
+        retry_after=_SOON,
+    )
+
+
+def caller_too_fast(wait: timedelta) -> ClientStatus:
+    """This caller's calls come faster than they may; the next one may after ``wait``."""
+    return _status(
+        grpc.StatusCode.RESOURCE_EXHAUSTED,
+        "This caller sends calls too fast.",
+        "CALLER_TOO_FAST",
+        retry_after=wait,
+    )
+
+
+def request_too_large(max_bytes: int) -> ClientStatus:
+    """The request is larger than its method takes; it was not read."""
+    return _status(
+        grpc.StatusCode.RESOURCE_EXHAUSTED,
+        "The request is too large for this method.",
+        "REQUEST_TOO_LARGE",
+        metadata={"max_bytes": str(max_bytes)},
     )
 
 
@@ -96,8 +132,11 @@ def _status(
     *,
     violations: tuple[tuple[str, str], ...] = (),
     retry_after: timedelta | None = None,
+    metadata: Mapping[str, str] = MappingProxyType({}),
 ) -> ClientStatus:
-    details: list[ProtobufMessage] = [error_details_pb2.ErrorInfo(reason=reason, domain=DOMAIN)]
+    details: list[ProtobufMessage] = [
+        error_details_pb2.ErrorInfo(reason=reason, domain=DOMAIN, metadata=metadata)
+    ]
     if violations:
         details.append(
             error_details_pb2.BadRequest(

@@ -1,4 +1,4 @@
-"""Deadline, size and number: every call is bounded, and so is how many run at once."""
+"""Deadline and number: every call is bounded, and so is how many run at once."""
 
 from __future__ import annotations
 
@@ -10,19 +10,6 @@ from google.protobuf.message import Message
 
 from memory_api.interceptors.unary import UnaryBehavior, UnaryInterceptor
 from memory_api.status import deadline_exceeded, too_many_calls
-
-#: The largest request, ForgetMemories with 1,000 names and etags, is below 80 KiB.
-MAX_REQUEST_BYTES = 256 * 1024
-
-#: Two tokens of at most 8 KiB each, and what tracing adds.
-MAX_METADATA_BYTES = 24 * 1024
-
-#: Channel arguments that let gRPC refuse oversized calls before they are read.
-SIZE_OPTIONS = (
-    ("grpc.max_receive_message_length", MAX_REQUEST_BYTES),
-    ("grpc.max_metadata_size", MAX_METADATA_BYTES),
-    ("grpc.absolute_max_metadata_size", MAX_METADATA_BYTES),
-)
 
 
 class Limits(UnaryInterceptor):

@@ -9,6 +9,8 @@ from typing import Any, cast
 import grpc
 from google.protobuf.message import DecodeError, Message
 
+from memory_api.interceptors.sizes import max_request_bytes
+
 UnaryBehavior = Callable[[Message, "grpc.aio.ServicerContext[Any, Any]"], Awaitable[Message]]
 
 #: Our own methods; health and reflection are not ours and carry no memory.
@@ -20,11 +22,21 @@ class Malformed(Message):
     the caller is known; gRPC itself would answer UNKNOWN, with the parser's words."""
 
 
-def _tolerant(deserialize: Callable[[bytes], Any] | None) -> Callable[[bytes], Any] | None:
+class TooLarge(Message):
+    """Stands for a request of more than ``max_bytes``, which was not parsed. ``Callers`` refuses it, after
+    the caller is known; gRPC's own limit is one for all methods."""
+
+    def __init__(self, max_bytes: int) -> None:
+        self.max_bytes = max_bytes
+
+
+def _tolerant(deserialize: Callable[[bytes], Any] | None, max_bytes: int) -> Callable[[bytes], Any] | None:
     if deserialize is None:
         return None
 
     def parse(raw: bytes) -> Any:
+        if len(raw) > max_bytes:
+            return TooLarge(max_bytes)
         try:
             return deserialize(raw)
         except DecodeError:
@@ -55,7 +67,7 @@ class UnaryInterceptor(grpc.aio.ServerInterceptor, ABC):
 
         return grpc.unary_unary_rpc_method_handler(
             behave,
-            request_deserializer=_tolerant(handler.request_deserializer),
+            request_deserializer=_tolerant(handler.request_deserializer, max_request_bytes(method)),
             response_serializer=handler.response_serializer,
         )
 
