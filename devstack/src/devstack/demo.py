@@ -11,7 +11,7 @@ from pathlib import Path
 
 import asyncpg
 import grpc
-from openbot.memory.v1 import forget_pb2, memory_pb2, memory_service_pb2
+from openbot.memory.v1 import authority_service_pb2, forget_pb2, memory_pb2, memory_service_pb2
 
 from devstack.client import Session
 from devstack.control_plane import ControlPlane
@@ -83,6 +83,8 @@ def _tell(screen: Screen, stack: Stack) -> None:
         _expect_nothing(screen, session(bot="ticket-bot"), "a bot without general preferences or grants")
         _expect_nothing(screen, session(bot="unknown-bot"), "a bot that the company does not have")
 
+        _take_back_and_give_back(screen, stack, lin)
+
         screen.chapter("Hindsight stops")
         if stack.hindsight is None:
             raise RuntimeError("the demo runs Hindsight itself")
@@ -115,6 +117,17 @@ def _tell(screen: Screen, stack: Stack) -> None:
     screen.chapter("The outbox")
     rows = asyncio.run(_outbox(stack.admin_dsn))
     screen.check(f"{len(rows)} rows are left and none holds a sentence", holds=not _held(json.dumps(rows)))
+
+
+def _take_back_and_give_back(screen: Screen, stack: Stack, lin: Session) -> None:
+    screen.chapter("The control plane takes back Lin's grant on the meeting's source")
+    grant = authority_service_pb2.SourceUserGrant(source_id="weekly-sync", user_id="lin")
+    with ControlPlane(stack.address, stack.issuer) as control_plane:
+        control_plane.change("acme", removals=authority_service_pb2.FactKeys(source_user_grants=[grant]))
+        _expect_without(screen, lin, "周会改到哪天了？", MEETING)
+        control_plane.change("acme", upserts=authority_service_pb2.Facts(source_user_grants=[grant]))
+    screen.line("and gives it back")
+    _expect(screen, lin, "周会改到哪天了？", MEETING)
 
 
 def _expect(screen: Screen, session: Session, query: str, text: str) -> Answer:

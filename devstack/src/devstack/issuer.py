@@ -38,6 +38,7 @@ BOT_RUNTIME: Final = "spiffe://openbot.example/bot-runtime"
 SCHEDULED_BOTS: Final = "spiffe://openbot.example/scheduled-bots"
 CHANNEL_GATEWAY: Final = "spiffe://openbot.example/channel-gateway"
 CONTROL_PLANE: Final = "spiffe://openbot.example/control-plane"
+CONTROL_PLANE_EU: Final = "spiffe://openbot.example/control-plane-eu"
 OPERATOR: Final = "spiffe://openbot.example/operator"
 
 #: A bot runtime known by its Kubernetes service account.
@@ -51,6 +52,7 @@ SERVICE_ROLES: Final[Mapping[str, object]] = {
     SCHEDULED_BOTS: "bot-runtime",
     CHANNEL_GATEWAY: "channel-gateway",
     CONTROL_PLANE: {"role": "control-plane", "companies": ["*"]},
+    CONTROL_PLANE_EU: {"role": "control-plane", "companies": ["eu-*", "continental"]},
     OPERATOR: "operator",
 }
 

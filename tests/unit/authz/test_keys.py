@@ -213,3 +213,16 @@ def test_keys_of_every_pinned_algorithm_and_of_a_spiffe_bundle_are_read(tmp_path
     keys = JwksFile(path, ("EdDSA", "ES256"))
     found = [keys.key("es"), keys.key("ed")]
     assert [key.algorithm_name for key in found if key is not None] == ["ES256", "EdDSA"]
+
+
+def test_one_failed_read_does_not_keep_a_removed_key_alive(
+    issuer: DevelopmentIssuer, verifier: IdentityVerifier, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    token = issuer.service_token()
+    assert accepts(verifier, token)
+    other = public_jwk(Ed25519PrivateKey.generate())
+    write_json(issuer.service_jwks_file, {"keys": [other]})
+    with monkeypatch.context() as broken:
+        broken.setattr(Path, "open", lambda *_, **__: (_ for _ in ()).throw(OSError))
+        assert accepts(verifier, token), "nobody knows yet what the file says"
+    assert not accepts(verifier, token)

@@ -15,6 +15,9 @@ from authz.key_set import MAX_DOCUMENT_BYTES, SUPPORTED_ALGORITHMS, KeySetRefuse
 
 _log = logging.getLogger(__name__)
 
+_Fingerprint = tuple[int, int, int]
+_NO_FILE_LOOKS_LIKE_THIS = (-1, -1, -1)
+
 
 class JwksFile:
     """The keys of one issuer by ``kid``.
@@ -30,6 +33,7 @@ class JwksFile:
         self._path = path
         self._algorithms = algorithms
         self._seen = self._fingerprint()
+        self._refused: _Fingerprint | None = _NO_FILE_LOOKS_LIKE_THIS
         try:
             self._keys = self._read()
         except KeySetRefused as refusal:
@@ -42,23 +46,26 @@ class JwksFile:
 
         The key is bound to its algorithm. A well-formed file without keys withdraws all of them.
         """
+        # Taken before reading: a swap in between looks like another change at the next look-up.
         fingerprint = self._fingerprint()
         if fingerprint != self._seen:
-            # Taken before reading: a swap in between looks like another change at the next look-up.
-            self._seen = fingerprint
-            self._reload()
+            self._reload(fingerprint)
         return self._keys.get(kid)
 
-    def _reload(self) -> None:
+    def _reload(self, fingerprint: _Fingerprint | None) -> None:
         try:
             self._keys = self._read()
         except KeySetRefused as refusal:
-            _log.warning("JWKS file refused, the keys read before stay in use: %s", refusal)
+            # Read again at the next look-up: a key that was removed must not live on because of one bad read.
+            if fingerprint != self._refused:
+                _log.warning("JWKS file refused, the keys read before stay in use: %s", refusal)
+            self._refused = fingerprint
             return
+        self._seen = fingerprint
         if not self._keys:
             _log.warning("JWKS file holds no key, every token of its issuer is refused")
 
-    def _fingerprint(self) -> tuple[int, int, int] | None:
+    def _fingerprint(self) -> _Fingerprint | None:
         try:
             status = self._path.stat()
         except OSError:

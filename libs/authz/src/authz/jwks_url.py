@@ -27,6 +27,8 @@ from authz.key_set import MAX_DOCUMENT_BYTES, KeySetRefused, key_set
 _log = logging.getLogger(__name__)
 
 _FETCH_S = 5.0
+# Whoever waits holds a place that others need; strangers with made-up tokens must not hold all of them.
+_MOST_WAITING = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +82,7 @@ class JwksUrl:
         self._keys: MappingProxyType[str, jwt.PyJWK] = MappingProxyType({})
         self._fetched_at = self._begun_at = float("-inf")
         self._missed = False
+        self._waiting = 0
         self._fetching: asyncio.Task[bool] | None = None
         self._refreshing: asyncio.Task[None] | None = None
         self._client: httpx.AsyncClient | None = None
@@ -125,15 +128,22 @@ class JwksUrl:
         return found
 
     async def refreshed(self) -> bool:
-        """Fetches early if a ``kid`` was missed; True if that brought keys, so that another look may help."""
-        if not self._missed:
+        """Fetches early if a ``kid`` was missed; True if that brought keys, so that another look may help.
+
+        False at once if the last fetch is too fresh, or if enough callers wait for this one.
+        """
+        if not self._missed or self._waiting >= _MOST_WAITING:
             return False
         if self._fetching is None:
             if self._clock() - self._begun_at < self._least_pause_s:
                 return False
             self._fetching = asyncio.create_task(self._try())
             self._fetching.add_done_callback(self._done)
-        return await asyncio.shield(self._fetching)
+        self._waiting += 1
+        try:
+            return await asyncio.shield(self._fetching)
+        finally:
+            self._waiting -= 1
 
     def _done(self, _: asyncio.Task[bool]) -> None:
         self._fetching = None

@@ -32,12 +32,14 @@ from memory_api.interceptors.callers import Callers
 from memory_api.interceptors.failures import Failures
 from memory_api.interceptors.identity import Identity
 from memory_api.interceptors.limits import Limits
-from memory_api.interceptors.sizes import SIZE_OPTIONS
+from memory_api.interceptors.sizes import APPLY_AUTHORITY, SIZE_OPTIONS
 from memory_api.interceptors.validation import Validation
 from memory_api.servicer import MemoryServicer
 from memory_api.settings import Settings
 from memory_api.tls import TlsFiles
 
+# Few are needed: one writer of a company at a time.
+_AUTHORITY_CONNECTIONS = 4
 _CLOSING_S = 5.0
 _CANCELLING_S = 2.0
 
@@ -76,7 +78,7 @@ async def _serve(settings: Settings, stop: asyncio.Event) -> None:
         signer = BankTokenSigner(settings.bank_token_key_file.read_bytes(), issuer=settings.bank_token_issuer)
     async with AsyncExitStack() as stack:
         await stack.enter_async_context(verifier)
-        database = await _database(stack, settings, settings.database_url, role="memory_api")
+        database = await _database(stack, settings)
         with _blaming("MEMORY_API_INDEX_URL", "is neither HTTPS nor plain HTTP of a loopback address"):
             client = HindsightIndex(settings.index_url, signer, ca_file=settings.index_ca_file)
         index = await stack.enter_async_context(client)
@@ -84,7 +86,9 @@ async def _serve(settings: Settings, stop: asyncio.Event) -> None:
         server = grpc.aio.server(
             interceptors=[
                 Limits(  # first: bounds everything below
-                    max_call_s=settings.max_call_s, max_concurrent_calls=settings.max_concurrent_calls
+                    max_call_s=settings.max_call_s,
+                    max_concurrent_calls=settings.max_concurrent_calls,
+                    max_call_s_of={APPLY_AUTHORITY: settings.authority_max_call_s},
                 ),
                 aio_server_interceptor(),  # sees every outcome, refusals included
                 Failures(),  # turns what is raised below into a status
@@ -101,17 +105,20 @@ async def _serve(settings: Settings, stop: asyncio.Event) -> None:
                 ),
                 Validation(),  # last: a servicer sees valid requests of known callers only
             ],
-            # A second process on the same port is a mistake, not a share of the load.
-            options=(*SIZE_OPTIONS, ("grpc.so_reuseport", 0)),
+            options=(
+                *SIZE_OPTIONS,
+                # A second process on the same port is a mistake, not a share of the load.
+                ("grpc.so_reuseport", 0),
+                # gRPC reads requests before anything above counts them.
+                ("grpc.max_concurrent_streams", 256),
+            ),
         )
         arm = IndexArm(index, timeout_s=settings.index_timeout_s)
         memory_service_pb2_grpc.add_MemoryServiceServicer_to_server(
             MemoryServicer(database, arm, max_call_s=settings.max_call_s), server
         )
         if settings.authority_database_url is not None:
-            writer = await _database(
-                stack, settings, settings.authority_database_url, role="authority_writer"
-            )
+            writer = await _authority_database(stack, settings, settings.authority_database_url)
             authority_service_pb2_grpc.add_AuthorityServiceServicer_to_server(
                 AuthorityServicer(writer), server
             )
@@ -138,22 +145,39 @@ async def _serve(settings: Settings, stop: asyncio.Event) -> None:
         await server.stop(settings.drain_s)
 
 
-async def _database(
-    stack: AsyncExitStack, settings: Settings, url: SecretStr, *, role: str
-) -> TenantDatabase:
-    try:
+async def _database(stack: AsyncExitStack, settings: Settings) -> TenantDatabase:
+    with _naming("MEMORY_API_DATABASE_URL"):
         return await stack.enter_async_context(
             TenantDatabase(
-                url.get_secret_value(),
-                role=role,
-                max_connections=settings.database_max_connections if role == "memory_api" else 2,
+                settings.database_url.get_secret_value(),
+                role="memory_api",
+                max_connections=settings.database_max_connections,
                 statement_timeout_s=settings.statement_timeout_s,
                 application_name="memory_api",
             )
         )
+
+
+async def _authority_database(stack: AsyncExitStack, settings: Settings, url: SecretStr) -> TenantDatabase:
+    with _naming("MEMORY_API_AUTHORITY_DATABASE_URL"):
+        return await stack.enter_async_context(
+            TenantDatabase(
+                url.get_secret_value(),
+                role="authority_writer",
+                max_connections=_AUTHORITY_CONNECTIONS,
+                statement_timeout_s=settings.authority_max_call_s,
+                application_name="memory_api",
+            )
+        )
+
+
+@contextmanager
+def _naming(variable: str) -> Iterator[None]:
+    """Says which database it is that cannot be used."""
+    try:
+        yield
     except DatabaseError as error:
-        prefix = "" if role == "memory_api" else "AUTHORITY_"
-        raise ConfigurationError(f"MEMORY_API_{prefix}DATABASE_URL", str(error)) from None
+        raise ConfigurationError(variable, str(error)) from None
 
 
 def _listen(server: grpc.aio.Server, settings: Settings) -> None:

@@ -20,6 +20,12 @@ class Settings(ServiceSettings):
         description="PostgreSQL URL of a login that is a member of the role authority_writer. Set: control "
         "planes may call AuthorityService here.",
     )
+    authority_max_call_s: float = Field(
+        60,
+        gt=0,
+        le=300,
+        description="Longest ApplyAuthority may take, in seconds: a first snapshot of a large company does.",
+    )
     database_max_connections: int = Field(10, ge=1, le=200, description="Size of the connection pool.")
     statement_timeout_s: float = Field(5, gt=0, le=60, description="Longest a statement may run, in seconds.")
 

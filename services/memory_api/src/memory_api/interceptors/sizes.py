@@ -7,10 +7,10 @@ _KIB = 1024
 #: The largest request but those below, ForgetMemories with 1,000 names and etags, is below 80 KiB.
 MAX_REQUEST_BYTES = 256 * _KIB
 
+APPLY_AUTHORITY = "/openbot.memory.v1.AuthorityService/ApplyAuthority"
+
 #: Methods with a limit of their own.
-_MAX_REQUEST_BYTES_OF = {
-    "/openbot.memory.v1.AuthorityService/ApplyAuthority": 4096 * _KIB,  # a company's whole authority
-}
+_MAX_REQUEST_BYTES_OF = {APPLY_AUTHORITY: 4096 * _KIB}  # a company's whole authority
 
 #: Two tokens of at most 8 KiB each, and what tracing adds.
 _MAX_METADATA_BYTES = 24 * _KIB
