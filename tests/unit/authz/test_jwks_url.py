@@ -15,6 +15,7 @@ from authz import (
     JwksUrl,
     parse_issuers,
 )
+from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from devstack.issuer import MEMORY_AUDIENCE, DevelopmentIssuer, public_jwk
 
@@ -156,7 +157,7 @@ async def test_those_who_wait_for_a_fetch_share_it(server: KeyServer) -> None:
         (302, b"", "location: http://127.0.0.1:1/"),
         (200, b"<html>"),
         (200, b"{}"),
-        (200, b'{"keys": [{"kty": "oct", "kid": "k", "k": "AA"}]}'),
+        (200, b'{"keys": {}}'),
         (200, b'{"keys": [], "pad": "' + b"x" * 300_000 + b'"}'),
     ],
     ids=lambda value: str(value[0]) + str(value[1][:12]),
@@ -175,6 +176,26 @@ async def test_an_answer_that_is_no_key_set_changes_nothing(server: KeyServer, b
     with pytest.raises(ConfigurationError) as caught:
         await source(server, clock).start()
     assert caught.value.key == "jwks_url"
+
+
+async def test_keys_that_are_not_for_us_are_left_out_and_take_no_other_along(server: KeyServer) -> None:
+    foreign: list[object] = [
+        "no key",
+        {"kty": "oct", "kid": "secret", "k": "AAAA"},
+        {"kty": "RSA", "use": "x509-svid", "n": "AQAB", "e": "AQAB"},
+        public_jwk(ec.generate_private_key(ec.SECP256R1())),
+        public_jwk(OLD) | {"kid": "private", "d": "AAAA"},
+        public_jwk(OLD) | {"kid": "for others", "use": "enc"},
+    ]
+    server.say(200, json.dumps({"keys": [*foreign, public_jwk(NEW)]}).encode())
+    keys = source(server, Clock())
+    await keys.start()
+    assert keys.key(kid(NEW)) is not None
+    assert [keys.key(each) for each in ("secret", "private", "for others")] == [None] * 3
+    await keys.aclose()
+    server.say(200, json.dumps({"keys": foreign}).encode())
+    with pytest.raises(ConfigurationError):
+        await source(server, Clock()).start()
 
 
 async def test_a_source_that_is_silent_for_too_long_is_no_longer_believed(server: KeyServer) -> None:

@@ -175,7 +175,7 @@ class JwksUrl:
         self._begun_at = self._clock()
         try:
             async with asyncio.timeout(_FETCH_S):
-                return key_set(await self._document(), self._algorithms)
+                return key_set(await self._document(), self._algorithms, leave_out_unfit=True)
         except (httpx.HTTPError, httpx.InvalidURL, OSError, TimeoutError, UnicodeError):
             raise KeySetRefused("cannot be fetched") from None
 

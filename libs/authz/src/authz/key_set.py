@@ -51,11 +51,15 @@ class KeySource(Protocol):
         """The key with this ``kid`` as the source stands now, bound to its algorithm, or ``None``."""
 
 
-def key_set(document: bytes, algorithms: tuple[str, ...]) -> dict[str, jwt.PyJWK]:
+def key_set(
+    document: bytes, algorithms: tuple[str, ...], *, leave_out_unfit: bool = False
+) -> dict[str, jwt.PyJWK]:
     """The keys of a document of at most 256 KiB, none if it lists none; ``KeySetRefused`` if any is unfit.
 
-    A private or symmetric key, one for another use or algorithm, one without a ``kid`` of its own, or an RSA
-    key outside 2048 to 8192 bits makes the whole document unfit: somebody published what they did not mean.
+    Unfit are a private or symmetric key, one for another use or algorithm, one without a ``kid`` of its own,
+    and an RSA key outside 2048 to 8192 bits. In a file of ours somebody put what they did not mean. A set
+    that others publish, for others too, may hold keys that are not for us: those are left out (RFC 7517,
+    section 5).
     """
     if len(document) > MAX_DOCUMENT_BYTES:
         raise KeySetRefused("is larger than 256 KiB")
@@ -67,13 +71,25 @@ def key_set(document: bytes, algorithms: tuple[str, ...]) -> dict[str, jwt.PyJWK
         raise KeySetRefused("has no list of keys")
     keys: dict[str, jwt.PyJWK] = {}
     for member in members:
-        if not isinstance(member, dict):
-            raise KeySetRefused("lists something that is not a key")
-        kid = member.get("kid")
-        if not isinstance(kid, str) or _KEY_ID.fullmatch(kid) is None or kid in keys:
-            raise KeySetRefused("has a key without a unique, printable kid")
-        keys[kid] = _public_key(member, algorithms)
+        try:
+            kid, key = _named_key(member, algorithms)
+            if kid in keys:
+                raise KeySetRefused("has two keys of one kid")
+        except KeySetRefused:
+            if leave_out_unfit:
+                continue
+            raise
+        keys[kid] = key
     return keys
+
+
+def _named_key(member: object, algorithms: tuple[str, ...]) -> tuple[str, jwt.PyJWK]:
+    if not isinstance(member, dict):
+        raise KeySetRefused("lists something that is not a key")
+    kid = member.get("kid")
+    if not isinstance(kid, str) or _KEY_ID.fullmatch(kid) is None:
+        raise KeySetRefused("has a key without a printable kid")
+    return kid, _public_key(member, algorithms)
 
 
 def _public_key(member: dict[str, object], algorithms: tuple[str, ...]) -> jwt.PyJWK:
