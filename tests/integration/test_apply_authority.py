@@ -28,6 +28,7 @@ from memory_api.authority import (
 from memory_api.authority_presentation import content_of
 from memory_api.errors import (
     DanglingReference,
+    ForgetNotFound,
     InvalidRequest,
     MemoryNotFound,
     RevisionGap,
@@ -335,6 +336,16 @@ async def test_what_is_taken_away_blocks_at_once_and_given_back_unblocks(office:
     await office.settle()
     assert (await office.get(memory.memory_id)).text == "green tea"
     assert await office.recalled("tea") == ["green tea"]
+
+
+@pytest.mark.parametrize("what", ["the bot", "the membership"])
+async def test_who_is_no_longer_of_the_company_does_not_watch_forgets(office: Office, what: str) -> None:
+    forget = await office.forget((await office.remember("tea")).memory_id)
+    await office.settle(**BLOCKING[what])
+    with pytest.raises(ForgetNotFound):
+        await office.watch(forget.forget_id)
+    await office.settle()
+    assert (await office.watch(forget.forget_id)).forget_id == forget.forget_id
 
 
 @pytest.mark.parametrize("what", ["the source", "its team"])
